@@ -38,14 +38,14 @@ def test_pictures_prefer_cards_and_the_cpu_to_drawing_in_software() -> None:
 
 
 def test_opengl_comes_later_where_it_is_old_or_translated() -> None:
-    assert families_on("linux") == ("metal", "gl", "cuda", "hip", "opencl", "wgpu")
-    assert families_on("darwin") == ("metal", "wgpu", "gl", "cuda", "hip", "opencl")
+    assert families_on("linux") == ("metal", "gl", "cuda", "hip", "opencl", "wgpu", "gles")
+    assert families_on("darwin") == ("metal", "wgpu", "gl", "cuda", "hip", "opencl", "gles")
     assert families_on("win32")[:3] == ("wgpu", "metal", "gl")
     assert all(sorted(families_on(system)) == sorted(FAMILIES) for system in ("linux", "darwin", "win32"))
 
 
 def test_what_goes_to_files_is_drawn_by_what_is_read_back_fastest() -> None:
-    assert families_on("linux", in_files=True) == ("metal", "cuda", "hip", "gl", "opencl", "wgpu")
+    assert families_on("linux", in_files=True) == ("metal", "cuda", "hip", "gl", "opencl", "wgpu", "gles")
     assert families_on("win32", in_files=True)[:4] == ("metal", "cuda", "hip", "wgpu")
     both = registry_with(card("gl_visual", [HARDWARE]), card("cuda_visual", [HARDWARE]))
     assert choose(both, ["visual"])["visual"].shown == "gl_visual"

@@ -25,7 +25,7 @@ def test_every_backend_is_listed(weft):
     text = weft("devices").stdout
     assert "cpu_visual · visual" in text
     assert re.findall(r"^(\w+) · visual · a window can show its pictures without a copy$", text, re.M) == [
-        "gl_visual", "metal_visual", "wgpu_visual"
+        "gl_visual", "gles_visual", "metal_visual", "wgpu_visual"
     ]
     assert "A patch would run on" in text
 

@@ -1,21 +1,19 @@
-"""Shaders for browsers: the validator accepts them, they draw what the reference draws, and no pass needs more than a
-browser has."""
+"""Shaders for browsers: the validator accepts them, and no pass needs more than a browser has.
+
+Those for drivers of OpenGL ES differ little; tests/backends/gl/test_embedded.py has what they draw.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from operator import attrgetter
 from pathlib import Path
 
 import pytest
 
-from tests.codegen.test_glsl_pictures import MEMORIES, remembering
-from tests.support.gl import GlExecutor, Graphics, graphics
+from tests.codegen.test_glsl_pictures import MEMORIES
 from tests.support.glslang import problems
 from tests.support.parity.author import program
-from tests.support.parity.cases import case_of_seed
-from tests.support.parity.rule import compare
 from tests.support.shown import built as patch_built
 from tests.support.together import all_but
 from tests.test_patches import PATCHES, PICTURES_OF
@@ -26,8 +24,6 @@ from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
 from weft.ir.rates import Rate
 from weft.runtime.compiling.stages import Build, Request, build
-
-__all__ = ["graphics"]
 
 PROGRAMS, CHUNK = 200, 25
 
@@ -53,7 +49,7 @@ def shaders_of(made: Build) -> Iterator[Shader]:
 
 def glsl_refuses(kernel: Kernel) -> bool:
     try:
-        glsl.points(kernel) if kernel.sweep == "points" else glsl.over_picture(kernel, False)
+        glsl.points(kernel) if kernel.sweep == "points" else glsl.passes(kernel, False)
     except UnsuitableError:
         return True
     return False
@@ -99,47 +95,6 @@ def test_planted_mistakes_are_found() -> None:
     for old, new in (("float me_x", "float me_y"), ("precision highp float;", ""), ("vec4(", "vec4(1u ? ")):
         assert old in shader.text
         assert len(problems([shader.text, plain(shader.text).replace(old, new)])) == 1
-
-
-# --- what they draw -----------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def in_the_browsers_language(graphics: Graphics, monkeypatch: pytest.MonkeyPatch) -> Graphics:
-    """OpenGL that draws with the shaders for browsers, if there is one pass."""
-
-    def only(kernel: Kernel, packed: bool, modern: bool = False) -> Shader:
-        (made,) = essl.passes(kernel, packed)
-        return made
-
-    monkeypatch.setattr("weft.backends.gl.programs.VERTEX", essl.VERTEX)
-    monkeypatch.setattr(glsl, "fragment", only)
-    monkeypatch.setattr(glsl, "over_picture", only)
-    monkeypatch.setattr("weft.backends.gl.memory.array_of", attrgetter("key"))
-    return graphics
-
-
-# The others have rows of numbers, which the card binds in another form.
-DRAWN = {name: text for name, text in MEMORIES.items() if "cache(" not in text}
-
-
-@pytest.mark.parametrize("text", all_but(3, DRAWN.values()), ids=DRAWN.keys())
-def test_memory(text: str, in_the_browsers_language: Graphics) -> None:
-    outcome = compare(remembering(text), GlExecutor(in_the_browsers_language, False))
-    assert outcome.unexplained == ()
-
-
-@pytest.mark.parametrize("start", all_but(1, range(0, 60, 6)))
-def test_generated_programs_show_what_the_reference_shows(start: int, in_the_browsers_language: Graphics) -> None:
-    drawn = 0
-    for seed in range(start, start + 6):
-        case = case_of_seed(seed)
-        first, *others = essl.passes(case.kernel, False)
-        if others or first.histories or first.external_reads:
-            continue
-        drawn += 1
-        assert compare(case, GlExecutor(in_the_browsers_language, False)).unexplained == (), seed
-    assert drawn
 
 
 # --- what a caller has to know ------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from tests.support.tolerances import OFF_SHARE
 from weft.backends.launch import Launch, StateMemory
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen.clike.shader import UnsuitableError
-from weft.codegen.glsl import fragment, needs_modern, points
+from weft.codegen.glsl import fragment, over_picture, points
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
 from weft.contexts import ContextTable
 from weft.errors import Source
@@ -43,14 +43,14 @@ def test_generated_programs_show_what_the_reference_shows(start: int, graphics: 
     outcomes: list[Outcome] = []
     for seed in range(start, start + CHUNK):
         case = case_of_seed(seed)
-        outcome = compare(case, GlExecutor(graphics, needs_modern(case.kernel)))
+        outcome = compare(case, GlExecutor(graphics))
         outcomes.append(outcome)
         if outcome.unexplained:
             failures.append((seed, case, outcome))
     if failures:
         seed, case, outcome = failures[0]
         seeds = [seed for seed, _, _ in failures]
-        executor = GlExecutor(graphics, needs_modern(case.kernel))
+        executor = GlExecutor(graphics)
         pytest.fail(f"programs {seeds}\n" + report(case, executor, outcome, f"program {seed} on glsl"), pytrace=False)
     assert off_share(outcomes) <= OFF_SHARE
 
@@ -60,7 +60,7 @@ def test_what_is_divided_by_nothing_has_no_value(text: str, graphics: Graphics) 
     """Compilers of shaders take it that x * 0 is 0, and whatever is divided by it or into it goes with it."""
     case = case_of(f"display({text})\n")
     assert np.isnan(case.expected).all() == ("%" in text or "/" in text)
-    assert compare(case, GlExecutor(graphics, needs_modern(case.kernel))).unexplained == ()
+    assert compare(case, GlExecutor(graphics)).unexplained == ()
 
 
 # --- memory -------------------------------------------------------------------------------------------------------
@@ -106,34 +106,31 @@ def remembering(text: str) -> Case:
     return case_of(text + "\n", moments=tuple(tick / 60 for tick in range(7)), shape=(5, 7))
 
 
-@pytest.mark.parametrize("modern", [False, True], ids=["targets", "images"])
 @pytest.mark.parametrize("text", all_but(8, MEMORIES.values()), ids=MEMORIES.keys())
-def test_memory(text: str, modern: bool, graphics: Graphics) -> None:
-    assert compare(remembering(text), GlExecutor(graphics, modern)).unexplained == ()
+def test_memory(text: str, graphics: Graphics) -> None:
+    assert compare(remembering(text), GlExecutor(graphics)).unexplained == ()
 
 
-def remembering_many(count: int) -> Case:
-    lines = [f"t{k} = prev(t{k}) * 0.5 + me@x * {k}" for k in range(count)]
+def remembering_many(count: int, loop: str = "") -> Case:
+    lines = [f"spindle f(x) :: n {{ n = x {loop} }}"]
+    lines += [f"t{k} = prev(t{k}) * 0.5 + f(me@x * {k})" for k in range(count)]
     return case_of("\n".join([*lines, f"display(({' + '.join(f't{k}' for k in range(count))}) / 99)\n"]))
 
 
-def test_what_is_too_much_for_targets_goes_to_images(graphics: Graphics) -> None:
-    case = remembering_many(8)
-    assert needs_modern(case.kernel)
-    with pytest.raises(UnsuitableError, match=r"9 targets.*8 of them are for what it remembers"):
+@pytest.mark.parametrize("loop", ["", "for i in (0 to me@x * 3) { n = n * 0.5 + i }"], ids=["", "with a loop"])
+def test_what_is_too_much_for_targets_is_drawn_by_several_programs(loop: str, graphics: Graphics) -> None:
+    case = remembering_many(10, loop)
+    with pytest.raises(UnsuitableError, match=r"1[12] targets.*10 of them are for what it remembers"):
         fragment(case.kernel)
-    assert compare(case, GlExecutor(graphics, modern=True)).unexplained == ()
+    shaders = over_picture(case.kernel, packed=True).shaders
+    assert [len(shader.stores) for shader in shaders] == ([4, 6] if loop else [3, 7])
+    assert [len(shader.outputs) for shader in shaders] == [0, 1]
+    assert all("#version 330 core" in shader.text for shader in shaders)
+    assert compare(case, GlExecutor(graphics)).unexplained == ()
 
 
 def test_more_is_remembered_than_a_program_can_write_textures(graphics: Graphics) -> None:
     assert compare(remembering_many(40), GlExecutor(graphics)).unexplained == ()
-
-
-def test_what_is_too_much_for_images_is_refused() -> None:
-    many = "\n".join(f"t{k} = delay(me@x * {k}, 20, 20)" for k in range(9))
-    kernel = case_of(f"{many}\ndisplay({' + '.join(f't{k}' for k in range(9))})\n").kernel
-    with pytest.raises(UnsuitableError, match="9 long pasts, and 8 can be written"):
-        fragment(kernel, modern=True)
 
 
 # --- loops --------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tests.support.choices import ANYWHERE
-from tests.support.devices import DEVICES, cuda, device, executor_on, graphics, opencl, wgpu
+from tests.support.devices import DRAWING, cuda, device, embedded_graphics, executor_on, graphics, opencl, wgpu
 from tests.support.exprs import Exprs, lowered
 from tests.support.gl import GlExecutor, Graphics
 from tests.support.kernels import compiled as compiled_ir
@@ -42,7 +42,7 @@ from weft.names import SoundFile, file_of, is_sound, sound_of
 from weft.runtime.compiling.stages import Request, build
 from weft.runtime.program.program import ProgramLoader
 
-__all__ = ["cache", "cuda", "device", "graphics", "opencl", "wgpu"]
+__all__ = ["cache", "cuda", "device", "embedded_graphics", "graphics", "opencl", "wgpu"]
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -283,15 +283,12 @@ def test_samples_that_are_gone_are_told(tmp_path: Path) -> None:
 # In the language.
 
 
-@pytest.fixture(params=["vm", "vector", "native", "glsl 4.30", *DEVICES])
+@pytest.fixture(params=["vm", "vector", "native", *DRAWING])
 def machine(request: pytest.FixtureRequest) -> Executor:
     """What computes pictures. Cards are made when they are needed."""
     name = request.param
-    if name in DEVICES:
+    if name in DRAWING:
         return executor_on(name, request)
-    if name == "glsl 4.30":
-        made: Executor = GlExecutor(request.getfixturevalue("graphics"), modern=True)
-        return made
     return MACHINES[name]
 
 

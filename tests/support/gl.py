@@ -19,21 +19,31 @@ else:
         GlExecutor: Any = None
         Graphics: Any = None
 
-__all__ = ["GlExecutor", "Graphics", "graphics", "no_graphics", "that_computes"]
+__all__ = ["GlExecutor", "Graphics", "embedded_graphics", "graphics", "no_graphics", "that_computes"]
 
 
 @pytest.fixture(scope="module")
 def graphics() -> Graphics:
     """OpenGL without a display. Where there is none, the test is skipped, but in CI it fails."""
-    from weft.backends.gl.egl import GraphicsError
+    return _offscreen("DESKTOP")
+
+
+@pytest.fixture(scope="module")
+def embedded_graphics() -> Graphics:
+    """OpenGL ES, likewise."""
+    return _offscreen("EMBEDDED")
+
+
+def _offscreen(kind: str) -> Graphics:
+    from weft.backends.gl import egl
 
     if GlExecutor is None:
         no_graphics("libGL is missing")
     from weft.backends.gl.offscreen import offscreen
 
     try:
-        found = offscreen()
-    except GraphicsError as problem:
+        found = offscreen(0, getattr(egl, kind))
+    except egl.GraphicsError as problem:
         no_graphics(str(problem))
     return found
 
@@ -47,7 +57,7 @@ def no_graphics(problem: str) -> NoReturn:
 @pytest.fixture
 def that_computes(graphics: Graphics) -> Graphics:
     """OpenGL with compute shaders; only OpenGL on a Mac may lack them."""
-    if sys.platform == "darwin" and not graphics.about.computes:
+    if sys.platform == "darwin" and not graphics.about.able.computes:
         pytest.skip("OpenGL on a Mac has no compute shaders")
-    assert graphics.about.computes
+    assert graphics.about.able.computes
     return graphics

@@ -9,13 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.executors import NOTHING, check
-from weft.backends.gl.drawing import Canvas, DrawPass, PictureTextures, Points, Stages, any_stopped, look, planes_of
+from weft.backends.gl.drawing import (
+    DrawPass, PictureTextures, Points, Stages, any_stopped, look, plain_shaders, planes_of
+)
 from weft.backends.gl.graphics import Graphics
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.offscreen import offscreen
 from weft.backends.gl.programs import LinkedPrograms
 from weft.backends.launch import Floats, Launch, StateMemory, channels, check_picture
-from weft.codegen import glsl
+from weft.codegen import essl, glsl
 from weft.codegen.kernel import Kernel
 
 
@@ -25,11 +27,9 @@ class GlExecutor:
     name = "gl"
     widest = np.float32
 
-    def __init__(self, graphics: Graphics | None = None, modern: bool | None = None) -> None:
-        """`modern` says whether state is written to images instead of targets; None: where it has to be. Raises
-        GraphicsError without OpenGL."""
+    def __init__(self, graphics: Graphics | None = None) -> None:
+        """Raises GraphicsError without OpenGL."""
         self._graphics = graphics or offscreen()
-        self._modern = modern
         self._programs = LinkedPrograms(self._graphics)
         self._sources = PictureTextures(self._graphics)
         self._memories: WeakKeyDictionary[StateMemory, GlMemory] = WeakKeyDictionary()
@@ -38,7 +38,7 @@ class GlExecutor:
         return None
 
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> GlExecutable:
-        return GlExecutable(kernel, self._programs, self._sources, self._memories, self._modern)
+        return GlExecutable(kernel, self._programs, self._sources, self._memories)
 
 
 class GlExecutable:
@@ -53,14 +53,12 @@ class GlExecutable:
         programs: LinkedPrograms,
         sources: PictureTextures,
         memories: WeakKeyDictionary[StateMemory, GlMemory],
-        modern: bool | None,
     ) -> None:
         self.kernel = kernel
         self._programs = programs
         self._graphics = programs.graphics
         self._sources = sources
         self._memories = memories
-        self._modern = glsl.needs_modern(kernel) if modern is None else modern
         self._passes: dict[bool, DrawPass] = {}
         self._staged: list[DrawPass] = []
         self._points: Points | None = None
@@ -80,7 +78,7 @@ class GlExecutable:
         own, program, stages = self._own(memory), self._pass(packed=True), self._stages(launch.shape)
         before, begun = stages.prepare(own, launch), program.prepare(own, launch)
         with self._graphics.drawing() as place:
-            canvas = Canvas(self._graphics, program.shader, launch.shape)
+            canvas = program.canvas(launch.shape)
             stages.draw(place, before, own, self._sources)
             program.draw(place, begun, own, self._sources, canvas)
             canvas.colours[0].read(out)
@@ -92,16 +90,17 @@ class GlExecutable:
 
     def _pass(self, packed: bool) -> DrawPass:
         if packed not in self._passes:
-            shader = glsl.fragment(self.kernel, packed, self._modern)
+            write = essl.over_picture if self._graphics.about.embedded else glsl.over_picture
+            shaders = write(self.kernel, packed).shaders  # type: ignore[operator]
             with self._graphics.drawing():
-                self._passes[packed] = DrawPass(self._programs, self.kernel, shader)
+                self._passes[packed] = DrawPass.of(self._programs, self.kernel, shaders)
         return self._passes[packed]
 
     def _stages(self, shape: tuple[int, int]) -> Stages:
         with self._graphics.drawing():
             if not self._staged:
-                shaders = ((stage, glsl.over_picture(stage, packed=False)) for stage in self.kernel.stages)
-                self._staged = [DrawPass(self._programs, stage, shader) for stage, shader in shaders]
+                shaders = ((stage, plain_shaders(self._graphics, stage)) for stage in self.kernel.stages)
+                self._staged = [DrawPass.of(self._programs, stage, each) for stage, each in shaders]
             return Stages(self._staged, shape)
 
     def _at_points(self, memory: GlMemory, launch: Launch) -> Floats:

@@ -506,6 +506,8 @@ class Backend(DeviceProbe, KernelCompiler, KernelRunner, DeviceMemory):
     requires: ClassVar[tuple[str, ...]] = ()
     draws: ClassVar[bool] = False
     """Whether it can draw with the graphics of a window (`draw_in`)."""
+    api: ClassVar[Any] = None
+    """The kind of graphics that it draws with; None for any."""
 
     @classmethod
     def on(cls, device: DeviceInfo, executor: str = "") -> Backend:

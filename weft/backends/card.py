@@ -94,7 +94,7 @@ class ProgramWriter:
 
     def over_points(self, kernel: Kernel) -> Shader:
         """The program of a kernel over points. Raises UnsuitableError."""
-        return self._numbered(kernel, "points", lambda found: Forms(self._dialect.over_points(kernel, found))).drawn
+        return self._numbered(kernel, "points", lambda found: Forms((self._dialect.over_points(kernel, found),))).drawn
 
     def _over_picture(self, kernel: Kernel, packed: bool) -> Forms:
         return self._numbered(kernel, packed, lambda found: self._dialect.over_picture(kernel, packed, found))

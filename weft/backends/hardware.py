@@ -165,6 +165,15 @@ def may_have_card() -> bool:
     return system.may_have_card()
 
 
+# Parts of the names of renderers that draw with the CPU.
+_SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software", "gdi generic")
+
+
+def is_software(renderer: str) -> bool:
+    """Whether a renderer draws with the CPU, by its name."""
+    return any(name in renderer.lower() for name in _SOFTWARE)
+
+
 def _lines(path: Path) -> list[str]:
     try:
         return path.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -28,7 +28,7 @@ def _named(device: str, *contexts: str) -> Mapping[str, str]:
 _OWN: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("weft.backends.cpu", _named("cpu", "visual", "audio", "compute", "osc_send", "midi")),
     ("weft.backends.lights", _named("cpu", "lights")),
-    ("weft.backends.gl.backend", _named("gl", *CARD_CONTEXTS)),
+    ("weft.backends.gl.backend", {**_named("gl", *CARD_CONTEXTS), **_named("gles", "visual", "compute")}),
     ("weft.backends.metal.backend", _named("metal", *CARD_CONTEXTS)),
     ("weft.backends.opencl.backend", _named("opencl", *CARD_CONTEXTS)),
     ("weft.backends.wgpu.backend", _named("wgpu", *CARD_CONTEXTS)),

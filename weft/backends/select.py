@@ -225,7 +225,7 @@ class BackendRequest:
 CPU = (BackendRequest("native"), BackendRequest("vector"))
 """The backends that `cpu` means, the fastest first. The last one needs only numpy."""
 
-FAMILIES = ("metal", "gl", "cuda", "hip", "opencl", "wgpu")
+FAMILIES = ("metal", "gl", "cuda", "hip", "opencl", "wgpu", "gles")
 """Names that mean a different backend in each context, the best first: for pictures, `gl` is `gl_visual`."""
 
 # Where OpenGL is old, or translated by a layer, what speaks to the system's own interface comes before it.

@@ -16,6 +16,7 @@ from weft.cli.arguments import ALLOW, FILE, compile_file
 from weft.cli.console import Missing, make_folder, output, say, show, write_file
 from weft.codegen import c_program, essl, glsl
 from weft.codegen.bytecode import disassemble
+from weft.codegen.clike import several
 from weft.codegen.clike.buffers import KernelLanguage
 from weft.codegen.clike.language import remark
 from weft.codegen.clike.shader import Shader, UnsuitableError, plain
@@ -89,7 +90,7 @@ class _ShadingLanguage(NamedTuple):
 
 
 _GLSL = _ShadingLanguage(
-    lambda kernel, packed, macros: [glsl.over_picture(kernel, packed, macros)],
+    glsl.passes,
     lambda kernel, macros: [glsl.points(kernel, macros)],
     glsl.Glsl(),
 )
@@ -102,11 +103,11 @@ def _glsl(compiled: _CompiledPatch, language: _ShadingLanguage = _GLSL) -> str:
     """All shaders as one text that compiles unchanged."""
     found = language.shaders(compiled)
     if len(found.shaders) > 1:
-        macros = glsl.macro_names(found.shaders)
-        found = language.shaders(compiled, frozenset((glsl.CHOICE, *macros.values())))
+        macros = several.macro_names(found.shaders)
+        found = language.shaders(compiled, frozenset((several.CHOICE, *macros.values())))
         shaders = {macros[name]: shader for name, shader in found.shaders.items()}
         chosen = next((macro for macro, shader in shaders.items() if shader.packed), next(iter(shaders)))
-        return plain("\n".join([glsl.text_of(shaders, chosen, language.plain), *found.remarks]))
+        return plain("\n".join([several.text_of(shaders, chosen, language.plain), *found.remarks]))
     return plain("\n".join([*(shader.text for shader in found.shaders.values()), *found.remarks]))
 
 
@@ -115,7 +116,7 @@ def _glsl_files(compiled: _CompiledPatch, language: _ShadingLanguage) -> Mapping
     found = language.shaders(compiled)
     if len(found.shaders) < 2:
         return {}
-    macros = glsl.macro_names(found.shaders)
+    macros = several.macro_names(found.shaders)
     return {macros[name].lower(): plain(shader.text) for name, shader in found.shaders.items()}
 
 
@@ -139,12 +140,13 @@ def _c(compiled: _CompiledPatch) -> str:
     """All programs as one text that compiles unchanged. Raises WeftError with the reason if there is none."""
     found = _c_programs(compiled)
     if len(found.texts) > 1:
-        macros = glsl.macro_names(found.texts)
-        found = _c_programs(compiled, frozenset((glsl.CHOICE, *macros.values())))
-        lines = [f"// {len(macros)} programs in one text: {glsl.CHOICE} says which of them is compiled."]
+        macros = several.macro_names(found.texts)
+        found = _c_programs(compiled, frozenset((several.CHOICE, *macros.values())))
+        lines = [f"// {len(macros)} programs in one text: {several.CHOICE} says which of them is compiled."]
         kinds = {macros[name]: kind for name, kind in found.kinds.items()}
-        lines += glsl.choice_of(kinds, next((macro for macro in kinds if kinds[macro] == _PICTURE), next(iter(kinds))))
-        parts = [f"#if {glsl.CHOICE} == {macros[name]}\n{text}#endif\n" for name, text in found.texts.items()]
+        chosen = next((macro for macro in kinds if kinds[macro] == _PICTURE), next(iter(kinds)))
+        lines += several.choice_of(kinds, chosen)
+        parts = [f"#if {several.CHOICE} == {macros[name]}\n{text}#endif\n" for name, text in found.texts.items()]
         return plain("\n".join(["\n".join(lines) + "\n", *parts, *found.remarks]))
     return plain("\n".join([*found.texts.values(), *found.remarks]))
 
@@ -152,7 +154,7 @@ def _c(compiled: _CompiledPatch) -> str:
 def _c_files(compiled: _CompiledPatch) -> Mapping[str, str]:
     """Each of several programs as its own text, by its name."""
     texts = _c_programs(compiled).texts
-    macros = glsl.macro_names(texts) if len(texts) > 1 else {}
+    macros = several.macro_names(texts) if len(texts) > 1 else {}
     return {macro.lower(): plain(texts[name]) for name, macro in macros.items()}
 
 
@@ -164,7 +166,7 @@ def _wasm(compiled: _CompiledPatch) -> str:
 def _wasm_files(compiled: _CompiledPatch) -> Mapping[str, str | bytes]:
     """The bytes of each module, by its name."""
     kernels = {each.layout.kernel: each for each in _wasm_kernels(compiled)}
-    return {macro.lower(): kernels[name].encoded() for name, macro in glsl.macro_names(kernels).items()}
+    return {macro.lower(): kernels[name].encoded() for name, macro in several.macro_names(kernels).items()}
 
 
 def _wasm_kernels(compiled: _CompiledPatch) -> list[WasmKernel]:

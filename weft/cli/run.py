@@ -496,7 +496,7 @@ class _RunOptions:
                     say(f"pictures are copied to the window: {failure}")
             if session.loader.draws:
                 with suppress(GraphicsError):
-                    display = Display()
+                    display = Display(apis=session.loader.drawing_apis)
                     stack.callback(display.close)
                     session.loader.draw_in(display.graphics())
                     return display

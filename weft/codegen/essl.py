@@ -12,27 +12,34 @@ them read the state before the tick.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
 
+from weft.codegen import glsl
 from weft.codegen.clike.body import emit
+from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.language import CodeLine, ProgramParts
+from weft.codegen.clike.pieces import split
 from weft.codegen.clike.prelude import HALF_TURNS, functions_in
-from weft.codegen.clike.shader import Bound, Shader
+from weft.codegen.clike.shader import Bound, Forms, Shader, UnsuitableError
 from weft.codegen.glsl import VERTEX as DESKTOP_VERTEX, Glsl, survey
 from weft.codegen.kernel import Kernel
-from weft.codegen.values import Section
 from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
 
 TARGETS = 4
-"""The number of targets that every browser can draw to at once."""
+"""The number of targets that every browser can draw to at once, and every driver of OpenGL ES."""
+
+ROW = 2048
+"""The numbers in a row of a texture that every driver of OpenGL ES has."""
 
 _VERSION = "#version 300 es"
 
-VERTEX = DESKTOP_VERTEX.replace("#version 330 core", _VERSION)
+_DESKTOP_VERSION = b"#version 330 core"
+
+VERTEX = DESKTOP_VERTEX.replace(_DESKTOP_VERSION.decode(), _VERSION)
 """The vertex shader that goes with every fragment shader: three vertices, without attributes."""
 
 _FUNCTIONS = """\
@@ -40,7 +47,12 @@ _FUNCTIONS = """\
 float remembered(sampler2D ring, int at) {
     int width = textureSize(ring, 0).x;
     return texelFetch(ring, ivec2(at % width, at / width), 0).r;
-}"""
+}
+
+// A number of a row that is cut into rows of a texture.
+float numbered(sampler2D row, int at) {
+    return texelFetch(row, ivec2(at & ROW_1, at >> ROW_BITS), 0).r;
+}""".replace("ROW_1", str(ROW - 1)).replace("ROW_BITS", str(ROW.bit_length() - 1))
 
 
 @dataclass(frozen=True)
@@ -54,7 +66,7 @@ class Essl(Glsl):
     precisions: ClassVar[tuple[str, ...]] = tuple(
         f"precision highp {kind};" for kind in ("float", "int", "sampler2D", "sampler2DArray")
     )
-    reserved: ClassVar[frozenset[str]] = Glsl.reserved | {"remembered"}
+    reserved: ClassVar[frozenset[str]] = Glsl.reserved | {"remembered", "numbered"}
     helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**Glsl.helpers, **HALF_TURNS, **functions_in(_FUNCTIONS)})
 
     def array(self, slot: StateSlot) -> str:
@@ -84,6 +96,36 @@ class Essl(Glsl):
         return [f"uniform sampler2D all_{name};" for name in names]
 
 
+@dataclass(frozen=True)
+class DriverEssl(Essl):
+    """The same for drivers of OpenGL ES: slots share textures as on the desktop, and every row of numbers is cut into
+    rows of `ROW` numbers."""
+
+    array = Glsl.array
+    remembered = Glsl.remembered
+    external_read = Glsl.external_read
+
+    def in_row(self, parts: ProgramParts, row: str, index: str) -> str:
+        parts.helpers.add("numbered")
+        return f"numbered({row}, {index})"
+
+
+def over_picture(kernel: Kernel, packed: bool, numbered: NumberedKernel | None = None) -> Forms:
+    """The shaders of a kernel over a picture, for drivers. Raises UnsuitableError with the reason if it has none."""
+    return glsl.over_picture(kernel, packed, numbered, DriverEssl())
+
+
+def over_points(kernel: Kernel, numbered: NumberedKernel) -> Shader:
+    """Raises UnsuitableError: there are no compute shaders."""
+    raise UnsuitableError("there are no compute shaders in this version of OpenGL ES")
+
+
+def from_desktop(text: bytes) -> bytes:
+    """A shader of version 3.30 that has nothing which is missing here, such as weft's own; others are unchanged."""
+    head = "\n".join([_VERSION, *Essl.precisions]).encode()
+    return text.replace(_DESKTOP_VERSION, head, 1) if text.startswith(_DESKTOP_VERSION) else text
+
+
 def surveying(side: int) -> str:
     """The fragment shader that looks for values that are not finite or greater than `most`; see `survey`."""
     return survey(Essl(), [_VERSION, *Essl.precisions], side, bounded=True)
@@ -92,27 +134,4 @@ def surveying(side: int) -> str:
 def passes(kernel: Kernel, packed: bool, macros: frozenset[str] = frozenset()) -> list[Shader]:
     """The shaders of a kernel, with its outputs as floats, or `packed` as the pixels of a picture; `macros` are those
     of the text that they are part of. Raises UnsuitableError with the reason if it has none."""
-    return [emit(each, Essl(macros=macros), packed and bool(each.outputs)) for each in _split(kernel, packed)]
-
-
-def _split(kernel: Kernel, packed: bool) -> Iterator[Kernel]:
-    """A kernel as several, none of which needs more targets than there are: the outputs first, then the new values of
-    slots."""
-    section = kernel.section(Rate.ELEMENT)
-    room = TARGETS - any(node.op == "loop" for _, node in kernel.walk())
-    outputs, stores = len(section.outputs), len(section.stores)
-    per_target = max(1, outputs) if packed else 4
-    targets = [*range(0, outputs, per_target)]
-    # Stores for which there is room are drawn together with the last outputs.
-    while targets or stores:
-        taken, targets = targets[:room], targets[room:]
-        first, end = (taken[0], taken[-1] + per_target) if taken else (0, 0)
-        count = min(stores, room - len(taken))
-        start = len(section.stores) - stores
-        stores -= count
-        part = Section(
-            section.rate, section.nodes, section.outputs[first:end], section.stores[start : start + count],
-            section.locals, section.notes,
-        )  # fmt: skip
-        sections = tuple(part if each is section else each for each in kernel.sections)
-        yield replace(kernel, outputs=kernel.outputs[first:end], sections=sections)
+    return [emit(each, Essl(macros=macros), packed and bool(each.outputs)) for each in split(kernel, packed, TARGETS)]

@@ -5,18 +5,19 @@ Rows of textures are rows of the picture, from top to bottom.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from weft.codegen.clike.body import emit, emit_pieces, layer_to_write
+from weft.codegen.clike.body import emit, emit_forms, emit_pieces, layer_to_write
 from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.language import (
-    C_TYPES, CodeLine, Identifiers, Language, ProgramParts, Type, block, document, identifier, packed_pixel, remark,
-    shared_functions, structure, without_functions
+    C_TYPES, CodeLine, Language, ProgramParts, Type, block, document, packed_pixel, remark, structure
 )
+from weft.codegen.clike.pieces import is_crowded, pieces_of
 from weft.codegen.clike.prelude import functions_in
 from weft.codegen.clike.shader import Bound, Forms, LaunchExtent, Shader, UnsuitableError, image_to_write
 from weft.codegen.kernel import Kernel
@@ -154,10 +155,8 @@ _RESERVED = frozenset(
 
 @dataclass(frozen=True)
 class Glsl(Language):
-    """Version 3.30, which draws to as many targets as every driver has; or `modern`, version 4.30, which writes state
-    straight to its images, in any amount."""
+    """Version 3.30, which draws to as many targets as every driver has; or for compute shaders, version 4.30."""
 
-    modern: bool = False
     tile: int | None = None
     """The side of the squares of pixels that are computed instead of drawn; None for fragment shaders."""
     macros: frozenset[str] = frozenset()
@@ -169,8 +168,6 @@ class Glsl(Language):
 
     targets: ClassVar[int] = TARGETS
     """The number of targets that can be drawn to at once."""
-    precisions: ClassVar[tuple[str, ...]] = ()
-    """The lines after the version: how precise types are."""
     row_sampler: ClassVar[str] = "samplerBuffer"
     """The type of a row of numbers."""
 
@@ -204,7 +201,7 @@ class Glsl(Language):
         return f"sampled({image.name}, {layer}, {x}, {y})"
 
     def remembered(self, parts: ProgramParts, history: Bound, index: str) -> str:
-        return f"texelFetch({history.name}, {index}).r"
+        return self.in_row(parts, history.name, index)
 
     def picture(self, parts: ProgramParts, picture: Bound, x: str, y: str) -> str:
         parts.helpers.add("picture")
@@ -216,37 +213,27 @@ class Glsl(Language):
 
     def external_read(self, parts: ProgramParts, read: Bound, over: frozenset[Rate]) -> str:
         columns = parts.frame.read(LaunchExtent.COLUMNS, LaunchExtent.COLUMNS.value, "int") if len(over) > 1 else ""
-        return f"texelFetch({read.name}, {_place(over, columns)}).r"
+        return self.in_row(parts, read.name, _place(over, columns))
+
+    def in_row(self, parts: ProgramParts, row: str, index: str) -> str:
+        """A number of a row."""
+        return f"texelFetch({row}, {index}).r"
 
     def program(self, parts: ProgramParts) -> Shader:
         if parts.kernel.sweep == "points":
             return self._points(parts)
-        return self._pixels(parts) if self.tile is None else self._tiles(parts, self.tile)
+        return self.drawn(parts, ["#version 330 core"]) if self.tile is None else self._tiles(parts, self.tile)
 
     # Pixels.
 
-    def _pixels(self, parts: ProgramParts) -> Shader:
-        to_images = self.modern and bool(parts.stores)
-        top = [f"#version {430 if self.modern else 330} core"]
-        if not to_images:
-            return self.drawn(parts, top)
-        images = _written_images(parts)
-        if len(images) > IMAGES:
-            raise UnsuitableError(f"it remembers {len(images)} long pasts, and {IMAGES} can be written at once")
-        return self.drawn(parts, top, images, _image_stores(parts), to_images=True)
-
-    def drawn(
-        self, parts: ProgramParts, top: Sequence[str], images: Sequence[str] = (), ends: Sequence[str] = (),
-        **facts: Any,
-    ) -> Shader:
-        """A fragment shader with these first lines. The new values of slots go to targets, unless `ends` write them to
-        `images`, which are the declarations of these. `facts` are more fields of the shader."""
+    def drawn(self, parts: ProgramParts, top: Sequence[str]) -> Shader:
+        """A fragment shader with these first lines. The outputs and the new values of slots go to targets."""
         colours = [("pixel", _pixel(parts))] if parts.packed else planes(parts.outputs)
         targets = [f"vec4 {name}" for name, _ in colours]
-        written = [f"{name} = {value};" for name, value in colours] + [*ends]
-        names = [] if images else [parts.targets[place.slot][place.plane] for place, _ in parts.stores]
+        written = [f"{name} = {value};" for name, value in colours]
+        names = [parts.targets[place.slot][place.plane] for place, _ in parts.stores]
         targets += [f"float {name}" for name in names]
-        written += [f"{name} = {value};" for name, (_, value) in zip(names, parts.stores, strict=False)]
+        written += [f"{name} = {value};" for name, (_, value) in zip(names, parts.stores, strict=True)]
         if parts.stops:
             targets.append("float met_limit")
             written.append("met_limit = float(stopped);")
@@ -258,7 +245,7 @@ class Glsl(Language):
         body = [*self.coordinates(parts, written), *parts.body]
         main = block("void main()", [*body, *map(CodeLine, written)])
         head = [f"layout(location = {at}) out {target};" for at, target in enumerate(targets)]
-        return document(self, parts, top, [*self._given(parts), [*images, *head]], main, **facts)
+        return document(self, parts, top, [*self._given(parts), head], main)
 
     def _tiles(self, parts: ProgramParts, tile: int) -> Shader:
         heads = _written_images(parts)
@@ -283,7 +270,7 @@ class Glsl(Language):
         lines = [*map(CodeLine, start), *parts.body, *map(CodeLine, ends)]
         top = ["#version 430 core", f"layout(local_size_x = {tile}, local_size_y = {tile}) in;"]
         main = block("void main()", lines)
-        return document(self, parts, top, [*self._given(parts), heads], main, to_images=bool(parts.stores), tile=tile)
+        return document(self, parts, top, [*self._given(parts), heads], main, tile=tile)
 
 
     def coordinates(self, parts: ProgramParts, ends: Sequence[str]) -> list[CodeLine]:
@@ -380,92 +367,50 @@ def planes(outputs: list[str]) -> list[tuple[str, str]]:
     return made
 
 
-def needs_modern(kernel: Kernel) -> bool:
-    """Whether the state of a kernel over a picture may need more targets than there are."""
-    planes = len(kernel.section(Rate.ELEMENT).stores)
-    loops = any(node.op == "loop" for _, node in kernel.walk())
-    return planes + -(-len(kernel.outputs) // 4) + loops > TARGETS
-
-
-def fragment(kernel: Kernel, packed: bool = True, modern: bool = False) -> Shader:
+def fragment(kernel: Kernel, packed: bool = True, macros: frozenset[str] = frozenset()) -> Shader:
     """The fragment shader of a kernel over a picture. Raises UnsuitableError with the reason if it has none."""
-    return emit(kernel, Glsl(modern), packed)
+    return emit(kernel, Glsl(macros=macros), packed)
 
 
-def over_picture(kernel: Kernel, packed: bool, macros: frozenset[str] = frozenset()) -> Shader:
-    """The fragment shader in the version that the kernel needs; `macros` are those of the text that it is part of.
+def passes(kernel: Kernel, packed: bool, macros: frozenset[str] = frozenset()) -> list[Shader]:
+    """The fragment shaders that draw a kernel, one after another; `macros` are those of the text that they are part of.
     Raises UnsuitableError with the reason if it has none."""
-    return emit(kernel, Glsl(needs_modern(kernel), macros=macros), packed)
+    return [*over_picture(kernel, packed, None, Glsl(macros=macros)).shaders]
+
+
+def over_picture(
+    kernel: Kernel, packed: bool, numbered: NumberedKernel | None = None, language: Glsl | None = None
+) -> Forms:
+    """The shaders that draw a kernel. Raises UnsuitableError with the reason if it has none."""
+    language = language or Glsl()
+    cut = partial(pieces_of, targets=language.targets)
+    return Forms(tuple(drawn() for (drawn,) in emit_pieces(kernel, [language], packed, numbered, cut)))
 
 
 def drawn_or_tiled(kernel: Kernel, packed: bool, numbered: NumberedKernel) -> Forms:
-    """The shader that draws, and the same as a compute shader that gives pixels, if it has that form. Raises
+    """The shaders that draw, and the same as compute shaders that give pixels, if they have that form. Raises
     UnsuitableError with the reason if it cannot be drawn."""
-    languages = [Glsl(needs_modern(kernel))]
-    if packed or kernel.tick == "never":
-        languages.append(Glsl(modern=True, tile=TILE))
-    *before, last = (_forms(*each) for each in emit_pieces(kernel, languages, packed, numbered))
-    return last._replace(before=tuple(before))
-
-
-def _forms(drawn: Callable[[], Shader], *others: Callable[[], Shader]) -> Forms:
-    tiles = None
-    for tiled in others:
-        with suppress(UnsuitableError):
-            tiles = tiled()
-    return Forms(drawn(), tiles)
+    tiled = [Glsl(tile=TILE)] if packed or kernel.tick == "never" else []
+    if is_crowded(kernel, TARGETS):
+        drawn = over_picture(kernel, packed, numbered).shaders
+        tiles = emit_forms(kernel, tiled, packed, numbered) if tiled else []
+    else:
+        pieces = emit_pieces(kernel, [Glsl(), *tiled], packed, numbered)
+        drawn, tiles = tuple(first() for first, *_ in pieces), [other for _, *others in pieces for other in others]
+    with suppress(UnsuitableError):
+        return Forms(drawn, tuple(made() for made in tiles))
+    return Forms(drawn)
 
 
 def points(kernel: Kernel, macros: frozenset[str] = frozenset()) -> Shader:
     """The compute shader of a kernel over points; `macros` are those of the text that it is part of. Raises
     UnsuitableError with the reason if it has none."""
-    return emit(kernel, Glsl(modern=True, macros=macros))
+    return emit(kernel, Glsl(macros=macros))
 
 
 def over_points(kernel: Kernel, numbered: NumberedKernel) -> Shader:
     """The compute shader for a kernel whose numbers are known."""
-    return emit(kernel, Glsl(modern=True), numbered=numbered)
-
-
-CHOICE = "KERNEL"
-"""The macro that chooses a shader of a text that holds several."""
-
-
-def macro_names(shaders: Iterable[str]) -> Mapping[str, str]:
-    """Macros that name the shaders of one text: `visual/display` is `VISUAL_DISPLAY`."""
-    names = Identifiers((CHOICE,))
-    made = {}
-    for shader in shaders:
-        name = identifier(shader).upper()
-        made[shader] = names.unique(f"{CHOICE}_{name}" if name.startswith("GL_") else name)
-    return made
-
-
-def choice_of(macros: Mapping[str, str], chosen: str) -> list[str]:
-    """The lines that define macros, with a comment each, and choose one of them unless another is chosen before."""
-    width = max(map(len, macros))
-    defined = [f"#define {macro:{width}} {at}  // {about}" for at, (macro, about) in enumerate(macros.items(), 1)]
-    return [*defined, f"#ifndef {CHOICE}", f"#define {CHOICE} {chosen}", "#endif"]
-
-
-def text_of(shaders: Mapping[str, Shader], chosen: str, language: Glsl | None = None) -> str:
-    """One text of several shaders in a `language`, by their macros. A compiler compiles the `chosen` one unless another
-    is defined. The version is the highest that any of them needs, and shared functions appear once."""
-    language = language or Glsl()
-    parts = {macro: without_functions(shader) for macro, shader in shaders.items()}
-    lines = [
-        max(part[0] for part in parts.values()),
-        *language.precisions,
-        f"// {len(shaders)} shaders in one text: {CHOICE} says which of them is compiled.",
-        *choice_of(
-            {name: f"{'compute' if each.computes else 'fragment'} shader" for name, each in shaders.items()}, chosen
-        ),
-        *shared_functions(language, shaders.values()),
-    ]
-    for macro, (_, *part) in parts.items():
-        own = [line for line in part if line not in language.precisions]
-        lines += ["", f"#if {CHOICE} == {macro}", *own, "#endif"]
-    return "\n".join(lines) + "\n"
+    return emit(kernel, Glsl(), numbered=numbered)
 
 
 SURVEYED = 64

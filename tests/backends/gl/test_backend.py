@@ -28,7 +28,7 @@ from tests.test_patches import PICTURES_OF
 from weft.backends.base import DeviceLostError, Env, PictureHandle, as_array
 from weft.backends.card import ProgramWriter
 from weft.backends.cpu import CpuCode
-from weft.backends.gl.backend import GlVisual
+from weft.backends.gl.backend import EmbeddedGlVisual, GlVisual
 from weft.backends.gl.drawing import GlCompiled
 from weft.backends.gl.egl import Context, GraphicsError
 from weft.backends.launch import StateMemory, in_size
@@ -465,12 +465,12 @@ def test_a_card_finds_what_is_not_finite_in_what_it_remembers(graphics: Graphics
 
     images = np.zeros((4, 90, 150), np.float32)
     images[2, 89, 149] = lost
-    with graphics.drawing() as place:
+    with graphics.drawing():
         array = TextureArray(graphics, images.shape[1:], 3 + len(images))
         _, layers = array.take([3, len(images)])
         layers.fill(0, images)
-        surveys = [graphics.own(Surveyor).begin(place, layers, *each) for each in ((0, 2), (2, 1), (1, 3), (3, 1))]
-        np.testing.assert_array_equal(layers.read(place), images)
+        surveys = [graphics.own(Surveyor).begin(layers, *each) for each in ((0, 2), (2, 1), (1, 3), (3, 1))]
+        np.testing.assert_array_equal(layers.read(), images)
         assert [survey.is_finite() for survey in surveys] == [True, *[bool(np.isfinite(lost))] * 2, True]
 
 
@@ -593,11 +593,12 @@ def test_a_text_that_the_driver_refuses_names_the_line_of_the_patch(graphics: Gr
     assert shader.places[at] in problem.message
 
 
-def test_a_context_that_is_lost_is_told_as_a_device_that_is_lost() -> None:
+@pytest.mark.parametrize("kind", [GlVisual, EmbeddedGlVisual])
+def test_a_context_that_is_lost_is_told_as_a_device_that_is_lost(kind: type[GlVisual | EmbeddedGlVisual]) -> None:
     from weft.backends.gl.egl import Egl
     from weft.backends.gl.graphics import Graphics
 
-    egl = Egl()
+    egl = Egl(api=kind.api)
     preparing, drawing = egl.context(), egl.context()
     lost = False
 
@@ -606,7 +607,7 @@ def test_a_context_that_is_lost_is_told_as_a_device_that_is_lost() -> None:
             raise GraphicsError("the card was pulled out")
         drawing.enter()
 
-    backend = GlVisual(Graphics(Context(enter, drawing.leave), preparing))
+    backend = kind(Graphics(Context(enter, drawing.leave), preparing))
     (unit,) = built(MOVING).units
     runner = loader_of("vm").prepare(built(MOVING), SIZE).runner
     compiled = backend.compile_subgraph(unit, Env(*SIZE), runner)

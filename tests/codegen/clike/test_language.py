@@ -62,7 +62,7 @@ C = re.compile(r"\b(?:float|int|uint|bool|vec[24])\b[ (]\w|[?]|\bfor\b|\b\d+u\b"
 
 def test_statements_have_nothing_of_c_unless_the_language_says_so() -> None:
     made = build(Request(Source("p.weft", TEXT), ContextTable()))
-    language = Spelled(modern=True)
+    language = Spelled()
     emit(made.units[0].kernel, language)
     (parts,) = language.seen
     code = "\n".join([*(line.text for line in parts.body), *parts.outputs, *(value for _, value in parts.stores)])

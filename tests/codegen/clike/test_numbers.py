@@ -34,8 +34,7 @@ def unit_of(text: str) -> Unit:
 
 
 def without_remarks(forms: Forms) -> tuple[str, ...]:
-    parts = (shader for form in (*forms.before, forms) for shader in (form.drawn, form.tiled))
-    return tuple(re.sub(r" *//.*", "", shader.text) for shader in parts if shader is not None)
+    return tuple(re.sub(r" *//.*", "", shader.text) for shader in (*forms.shaders, *forms.tiles))
 
 
 def tuned(kernel: Kernel, chance: random.Random) -> Kernel:

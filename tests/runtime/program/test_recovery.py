@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.gl import Graphics, graphics  # noqa: F401
+from tests.support.gl import Graphics, embedded_graphics, graphics  # noqa: F401
 from tests.support.performance import Performance
 from weft.backends.base import Env, as_array
 from weft.backends.registry import load_registry
@@ -67,10 +67,10 @@ class Stage:
         return next(as_array(r.values) for r in self.results if r.context == "visual")
 
 
-@pytest.fixture(params=["native", "vector", "vm", "gl"])
+@pytest.fixture(params=["native", "vector", "vm", "gl", "gles"])
 def stage(request: pytest.FixtureRequest) -> Stage:
-    if request.param == "gl":
-        request.getfixturevalue("graphics")
+    if request.param in ("gl", "gles"):
+        request.getfixturevalue("graphics" if request.param == "gl" else "embedded_graphics")
     return Stage(request.param)
 
 

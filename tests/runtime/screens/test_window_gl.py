@@ -1,5 +1,5 @@
-"""Pictures that were drawn by OpenGL in a window: shown without a copy, made ready in parallel with the thread that
-draws."""
+"""Pictures that were drawn by OpenGL, or OpenGL ES, in a window: shown without a copy, made ready in parallel with the
+thread that draws."""
 
 from __future__ import annotations
 
@@ -25,19 +25,24 @@ FEEDBACK = "t<v> = mix(hash(me@px, me@py, me@absframe), prev(t@v), 0.75)\ndispla
 OTHER = "display(me@y, fract(me@time * 3), me@x)\n"
 
 
+@pytest.fixture(params=["gl", "gles"])
+def backend(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
 @pytest.fixture
-def shared() -> Iterator[Display]:
+def shared(backend: str) -> Iterator[Display]:
     from weft.runtime.screens.display import Display
 
-    found = Display()
+    found = Display(apis=loader_of(backend).drawing_apis)
     yield found
     found.close()
 
 
-def test_a_picture_is_shown_as_the_card_has_drawn_it(shared: Display) -> None:
+def test_a_picture_is_shown_as_the_card_has_drawn_it(shared: Display, backend: str) -> None:
     from weft.runtime.screens.window import Window
 
-    loader = loader_of("gl")
+    loader = loader_of(backend)
     loader.draw_in(shared.graphics())
     loaded = prepared(loader, FEEDBACK, SIZE)
     with Window("weft", *SIZE, vsync=False, display=shared) as window:
@@ -51,10 +56,10 @@ def test_a_picture_is_shown_as_the_card_has_drawn_it(shared: Display) -> None:
         assert (np.abs(found.astype(int) - expected(FEEDBACK, 4, SIZE)) > 1)[..., :3].mean() < 0.001
 
 
-def test_programs_are_made_ready_beside_the_one_that_plays(shared: Display) -> None:
+def test_programs_are_made_ready_beside_the_one_that_plays(shared: Display, backend: str) -> None:
     from weft.runtime.screens.window import Window
 
-    loader = loader_of("gl")
+    loader = loader_of(backend)
     loader.draw_in(shared.graphics())
     playing = prepared(loader, FEEDBACK, SIZE)
     ready: list[LoadedProgram] = []
@@ -74,10 +79,10 @@ def test_programs_are_made_ready_beside_the_one_that_plays(shared: Display) -> N
         assert (np.abs(window.read_back().astype(int) - expected(OTHER, 1, SIZE)) > 1)[..., :3].mean() < 0.001
 
 
-def test_pictures_of_all_kinds_follow_one_another(shared: Display) -> None:
+def test_pictures_of_all_kinds_follow_one_another(shared: Display, backend: str) -> None:
     from weft.runtime.screens.window import Window
 
-    loader = loader_of("gl")
+    loader = loader_of(backend)
     loader.draw_in(shared.graphics())
     array = np.random.default_rng(1).integers(0, 256, (SIZE[1], SIZE[0], 4), np.uint8)
     own = prepared(loader, OTHER, SIZE)
@@ -88,10 +93,10 @@ def test_pictures_of_all_kinds_follow_one_another(shared: Display) -> None:
             np.testing.assert_array_equal(window.read_back()[..., :3], wanted[..., :3])
 
 
-def test_a_window_that_is_closed_leaves_the_programs_alone(shared: Display) -> None:
+def test_a_window_that_is_closed_leaves_the_programs_alone(shared: Display, backend: str) -> None:
     from weft.runtime.screens.window import Window
 
-    loader = loader_of("gl")
+    loader = loader_of(backend)
     graphics = shared.graphics()
     loader.draw_in(graphics)
     loaded = prepared(loader, FEEDBACK, SIZE)

@@ -11,10 +11,10 @@ from weft.backends import hardware
 from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, MemoryPool
 from weft.backends.card import CardAudio, CardBackend, CardCompute, CardSound, CardVisual, Dialect, SoundCode
 from weft.backends.gl import probe
-from weft.backends.gl.egl import GraphicsError
+from weft.backends.gl.egl import DESKTOP, EMBEDDED, GlApi, GraphicsError
 from weft.backends.launch import StateMemory
 from weft.backends.registry import register_backend
-from weft.codegen import glsl
+from weft.codegen import essl, glsl
 from weft.codegen.kernel import Unit
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ class GlBackend(CardBackend):
     library: ClassVar[str] = "OpenGL"
     dialect: ClassVar[Dialect] = Dialect(glsl.drawn_or_tiled, glsl.over_points)
     failure: ClassVar[type[Exception]] = GraphicsError
+    api: ClassVar[GlApi] = DESKTOP
 
     def __init__(self, graphics: Graphics | None = None, tiled: bool | None = None, number: int = 0) -> None:
         """Without `graphics`, offscreen ones are opened when they are needed, on the device of a `number`. `tiled` says
@@ -41,7 +42,7 @@ class GlBackend(CardBackend):
 
     @classmethod
     def probe(cls) -> list[DeviceInfo]:
-        return probe.devices()
+        return probe.devices(cls.api)
 
     @classmethod
     def on(cls, device: DeviceInfo, executor: str = "") -> Backend:
@@ -55,8 +56,9 @@ class GlBackend(CardBackend):
         return Capabilities(handles=True, sources=frozenset({"picture"}))
 
     def draw_in(self, graphics: Any) -> None:
-        self._graphics = graphics
-        self._made = None
+        if graphics.about.api == self.api:
+            self._graphics = graphics
+            self._made = None
 
     def compile_subgraph(self, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
         self.check(unit)
@@ -110,8 +112,16 @@ class GlBackend(CardBackend):
                 from weft.backends.gl.offscreen import offscreen
             except Exception as failure:  # PyOpenGL raises errors of many kinds if libraries are missing
                 raise GraphicsError(f"OpenGL is missing on this machine ({failure})") from failure
-            self._made = ProgramFactory(self._graphics or offscreen(self._number), self._tiled)
+            self._made = ProgramFactory(self._graphics or offscreen(self._number, self.api), self._tiled)
         return self._made
+
+
+class EmbeddedGlBackend(GlBackend):
+    """The same with OpenGL ES, which small computers have."""
+
+    library: ClassVar[str] = EMBEDDED.name
+    dialect: ClassVar[Dialect] = Dialect(essl.over_picture, essl.over_points)
+    api: ClassVar[GlApi] = EMBEDDED
 
 
 @register_backend
@@ -129,6 +139,20 @@ class GlCompute(CardCompute, GlBackend):
 
 
 @register_backend
+class EmbeddedGlVisual(CardVisual, EmbeddedGlBackend):
+    """Gives a picture on the graphics card."""
+
+    name = "gles_visual"
+
+
+@register_backend
+class EmbeddedGlCompute(CardCompute, EmbeddedGlBackend):
+    """Gives numbers, through a picture of one pixel."""
+
+    name = "gles_compute"
+
+
+@register_backend
 class GlAudio(CardAudio, GlBackend):
     """Sound by compute shaders."""
 
@@ -137,7 +161,7 @@ class GlAudio(CardAudio, GlBackend):
 
     @classmethod
     def probe(cls) -> list[DeviceInfo]:
-        return probe.devices(probe.COMPUTES)
+        return probe.devices(cls.api, probe.COMPUTES)
 
     def open(self) -> None:
         # Loading a driver takes a while, which would hold up a sound that is playing.

@@ -17,13 +17,15 @@ from weft.backends.executors import Stillness
 from weft.backends.gl.graphics import GL, ContextState, Graphics
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.programs import FRAME, OWN_REFUSED, LinkedPrograms, drawing, linked
-from weft.backends.gl.textures import Buffer, BufferTexture, GlPicture, SoundTexture, Texture, bind, check_row
+from weft.backends.gl.textures import (
+    Buffer, BufferTexture, GlPicture, RowTexture, SoundTexture, Texture, attach, bind, check_row, row_texture
+)
 from weft.backends.launch import Floats, Launch, Picture, Value, shape_of_level
 from weft.backends.prologue import (
     CONSTANT_ROWS, Answers, Fetch, LaunchPrologue, PointReads, PrologueBlock, StrandReads, is_constant, line
 )
 from weft.backends.vm import Machine
-from weft.codegen import glsl
+from weft.codegen import essl, glsl
 from weft.codegen.clike.shader import Forms, Shader
 from weft.codegen.glsl import TILE
 from weft.codegen.kernel import Kernel, Unit
@@ -63,7 +65,7 @@ class GlProgram:
         self._program = programs.of(shader)
         self._words = PrologueBlock(shader)
         self._block = Buffer(graphics)
-        self._rows = {bound.name: BufferTexture(graphics) for bound in (*shader.histories, *shader.external_reads)}
+        self._rows = {bound.name: row_texture(graphics) for bound in (*shader.histories, *shader.external_reads)}
         self._images = {bound.name: bound.key for bound in shader.images}
         """The names of the images of slots, each with the key of a slot of it."""
         self._updated = shader.updated_images
@@ -87,12 +89,12 @@ class GlProgram:
             rows[bound.name].fill(memory.ring(bound.key))
         for bound in shader.external_reads:
             answer = answers[bound.key]
-            if isinstance(answer, BufferTexture):
+            if isinstance(answer, BufferTexture | RowTexture):
                 rows[bound.name] = answer
             else:
                 rows[bound.name].fill(answer)
         for name, row in rows.items():
-            bind(units[name], GL.GL_TEXTURE_BUFFER, row.number)
+            bind(units[name], row.kind, row.number)
         for name, key in self._images.items():
             bind(units[name], GL.GL_TEXTURE_2D_ARRAY, memory.layers(key).number)
         for bound in shader.pictures:
@@ -102,24 +104,31 @@ class GlProgram:
 class Canvas:
     """The render targets of a program: a texture for each, and one that marks where a loop was stopped."""
 
-    def __init__(self, graphics: Graphics, shader: Shader, shape: tuple[int, int]) -> None:
-        """In a context of the graphics. Raises WeftError if the picture is too large."""
+    def __init__(
+        self, graphics: Graphics, shader: Shader, shape: tuple[int, int], before: Sequence[Canvas] = ()
+    ) -> None:
+        """With those of the programs before it. In a context of the graphics. Raises WeftError if the picture is too
+        large."""
         self.shape = shape
+        self.before = before
         self.colours = [Texture(graphics, shape, wide=not shader.packed) for _ in range(shader.colour_targets)]
         self.limit = Texture(graphics, shape) if shader.stops else None
 
     def begin_look(self) -> None:
         """Asks the card for the data that `stopped` needs, without waiting."""
+        for each in self.before:
+            each.begin_look()
         if self.limit is not None:
             self.limit.begin_read()
 
     def stopped(self) -> bool:
         """Whether any loop had reached its limit at the last `begin_look`; waits until that has been drawn."""
-        if self.limit is None:
-            return False
-        found = np.empty((*self.shape, 4), np.uint8)
-        self.limit.end_read(found)
-        return bool(found[..., 0].any())
+        stopped = [each.stopped() for each in self.before]
+        if self.limit is not None:
+            found = np.empty((*self.shape, 4), np.uint8)
+            self.limit.end_read(found)
+            stopped.append(bool(found[..., 0].any()))
+        return any(stopped)
 
 
 class DrawPass(GlProgram):
@@ -132,12 +141,21 @@ class DrawPass(GlProgram):
         super().__init__(programs, kernel, shader, prologue)
         self.before = [DrawPass(programs, kernel, each, prologue=self.prologue) for each in before]
 
+    @classmethod
+    def of(cls, programs: LinkedPrograms, kernel: Kernel, shaders: Sequence[Shader]) -> DrawPass:
+        """Programs that run one after another. In a context of the graphics."""
+        return cls(programs, kernel, shaders[-1], shaders[:-1])
+
+    def canvas(self, shape: tuple[int, int]) -> Canvas:
+        """The targets for a picture of this shape. In a context of the graphics."""
+        return Canvas(self.graphics, self.shader, shape, [each.canvas(shape) for each in self.before])
+
     def draw(
         self, place: ContextState, begun: Begun, memory: GlMemory, sources: PictureTextures, canvas: Canvas
     ) -> None:
         """One tick, in the context of the place. Does not advance the memory."""
-        for each in self.before:
-            each.draw(place, begun, memory, sources, Canvas(self.graphics, each.shader, canvas.shape))
+        for each, own in zip(self.before, canvas.before, strict=True):
+            each.draw(place, begun, memory, sources, own)
         textures = sources.textures(self.shader, begun.machine.launch.pictures)
         self._draw(place, begun, memory, textures, canvas)
 
@@ -153,7 +171,7 @@ class DrawPass(GlProgram):
         if small in self._program.rehearsed:
             return
         memory = GlMemory(self.graphics, kernel.slots, small)
-        canvas = Canvas(self.graphics, self.shader, shape_of_level(small, kernel.level))
+        canvas = self.canvas(shape_of_level(small, kernel.level))
         self._draw(place, None, memory, textures, canvas)
         self._program.rehearsed.add(small)
 
@@ -163,22 +181,19 @@ class DrawPass(GlProgram):
     ) -> None:
         shader = self.shader
         targets = [] if shader.tile is not None else _targets(shader, memory, canvas)
-        if not (targets or shader.to_images or shader.tile is not None):
+        if not targets and shader.tile is None:
             return
         self.bind(begun, memory, pictures)
-        if shader.to_images or shader.tile is not None:
+        if shader.tile is not None:
             for unit, key in enumerate(self._updated.values()):
                 GL.glBindImageTexture(unit, memory.layers(key).number, 0, True, 0, GL.GL_WRITE_ONLY, GL.GL_R32F)
-        if shader.tile is not None:
             flat = [*canvas.colours, *([canvas.limit] if canvas.limit is not None else [])]
             for unit, texture in enumerate(flat, len(self._updated)):
                 GL.glBindImageTexture(unit, texture.number, 0, False, 0, GL.GL_WRITE_ONLY, GL.GL_RGBA8)
             dispatch_tiles(canvas.shape, shader.tile)
             return
         draw_triangle(place, targets, canvas.shape)
-        if shader.to_images:
-            GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
-        elif shader.stores and GL.glTextureBarrier:
+        if shader.stores and self.graphics.about.able.orders_drawing:
             GL.glTextureBarrier()  # the next tick reads other layers of the textures that this one wrote to
 
 
@@ -187,14 +202,19 @@ def _alike(side: int) -> int:
     return 16 if side & (side - 1) == 0 else 12
 
 
+def plain_shaders(graphics: Graphics, kernel: Kernel) -> Sequence[Shader]:
+    """The programs that draw the plain outputs of a kernel over a picture."""
+    if graphics.about.embedded:
+        return essl.over_picture(kernel, packed=False).shaders
+    return glsl.over_picture(kernel, packed=False).shaders
+
+
 class Stages:
     """The programs that compute the images of a tick, one after another, before the picture is drawn."""
 
     def __init__(self, passes: Sequence[DrawPass], shape: tuple[int, int]) -> None:
         """In a context of the graphics."""
-        self._passes = [
-            (each, Canvas(each.graphics, each.shader, shape_of_level(shape, each.level))) for each in passes
-        ]
+        self._passes = [(each, each.canvas(shape_of_level(shape, each.level))) for each in passes]
 
     def prepare(self, memory: GlMemory, launch: Launch) -> list[Begun]:
         """Runs the prologue of each."""
@@ -212,7 +232,7 @@ class Stages:
 
 def look(canvases: Iterable[Canvas]) -> list[Canvas]:
     """Begins to look at what was drawn, for `any_stopped`."""
-    begun = [canvas for canvas in canvases if canvas.limit is not None]
+    begun = list(canvases)
     for canvas in begun:
         canvas.begin_look()
     return begun
@@ -227,7 +247,7 @@ def planes_of(wide: DrawPass, stages: Stages, memory: GlMemory, launch: Launch, 
     """One tick of a program that gives plain outputs [outputs, height, width], after its stages. Advances the state."""
     before, begun = stages.prepare(memory, launch), wide.prepare(memory, launch)
     with wide.graphics.drawing() as place:
-        canvas = Canvas(wide.graphics, wide.shader, launch.shape)
+        canvas = wide.canvas(launch.shape)
         stages.draw(place, before, memory, sources)
         wide.draw(place, begun, memory, sources, canvas)
         targets = [np.moveaxis(texture.read(), -1, 0) for texture in canvas.colours]
@@ -254,40 +274,29 @@ def dispatch_tiles(shape: tuple[int, int], tile: int) -> None:
 def draw_triangle(place: ContextState, targets: Sequence[_Target], shape: tuple[int, int]) -> None:
     """Draws over all of these targets with the current program."""
     height, width = shape
-    _attach(place, targets, shape)
+    _attach(place, targets)
     GL.glViewport(0, 0, width, height)
     GL.glDrawArrays(GL.GL_TRIANGLES, 0, 3)
 
 
 def _targets(shader: Shader, memory: GlMemory, canvas: Canvas) -> list[_Target]:
     targets: list[_Target] = [(texture.number, None) for texture in canvas.colours]
-    if not shader.to_images:
-        for key, plane in shader.stores:
-            layers, cell = memory.layers(key), int(memory.cell(key))
-            targets.append((layers.number, layers.first + cell * memory.slots[key].planes + plane))
+    for key, plane in shader.stores:
+        layers, cell = memory.layers(key), int(memory.cell(key))
+        targets.append((layers.number, layers.first + cell * memory.slots[key].planes + plane))
     if canvas.limit is not None:
         targets.append((canvas.limit.number, None))
     return targets
 
 
-def _attach(place: ContextState, targets: Sequence[_Target], shape: tuple[int, int]) -> None:
+def _attach(place: ContextState, targets: Sequence[_Target]) -> None:
     GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, place.target)
     for at in range(len(targets), len(place.attached)):
-        GL.glFramebufferTexture(GL.GL_FRAMEBUFFER, GL.GL_COLOR_ATTACHMENT0 + at, 0, 0)
+        attach(at, 0, None)
     for at, (texture, layer) in enumerate(targets):
-        point = GL.GL_COLOR_ATTACHMENT0 + at
-        if layer is None:
-            GL.glFramebufferTexture(GL.GL_FRAMEBUFFER, point, texture, 0)
-        else:
-            GL.glFramebufferTextureLayer(GL.GL_FRAMEBUFFER, point, texture, 0, layer)
+        attach(at, texture, layer)
     place.attached = list(targets)
-    if targets:
-        GL.glDrawBuffers(len(targets), [GL.GL_COLOR_ATTACHMENT0 + at for at in range(len(targets))])
-        return
-    # A program that only writes images has no targets, so the framebuffer needs a default size.
-    GL.glDrawBuffers(1, [GL.GL_NONE])
-    GL.glFramebufferParameteri(GL.GL_FRAMEBUFFER, GL.GL_FRAMEBUFFER_DEFAULT_WIDTH, shape[1])
-    GL.glFramebufferParameteri(GL.GL_FRAMEBUFFER, GL.GL_FRAMEBUFFER_DEFAULT_HEIGHT, shape[0])
+    GL.glDrawBuffers(len(targets), [GL.GL_COLOR_ATTACHMENT0 + at for at in range(len(targets))])
 
 
 class PictureTextures(CardPictures[Texture | SoundTexture]):
@@ -353,7 +362,7 @@ void main() {{
 
 def tiles_are_faster(graphics: Graphics, place: ContextState) -> bool:
     """Measures both. In a context of the graphics."""
-    if not graphics.about.computes or graphics.about.software:
+    if not graphics.about.able.computes or graphics.about.software:
         return False
     texture = Texture(graphics, (_SIDE, _SIDE))
     drawn = linked(drawing(_DRAWN), OWN_REFUSED)
@@ -472,7 +481,8 @@ class ExposedStrand:
     def __init__(self, programs: LinkedPrograms, kernel: Kernel, shader: Shader | None) -> None:
         """In a context of the graphics. Without a shader, the CPU computes the strand."""
         self._graphics = graphics = programs.graphics
-        self.points = Points(programs, kernel, shader) if shader is not None and graphics.about.computes else None
+        computes = shader is not None and graphics.about.able.computes
+        self.points = Points(programs, kernel, shader) if shader is not None and computes else None
         self._reads = PointReads(kernel, shared=False)
 
     def ask(self, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Fetch:
@@ -578,8 +588,8 @@ class GlCompiled(CardCompiled):
     def planes(self, launch: Launch) -> Floats:
         if self._wide is None:
             with self.graphics.drawing():
-                shader = glsl.over_picture(self.unit.kernel, packed=False)
-                self._wide = DrawPass(self.programs, self.unit.kernel, shader)
+                shaders = plain_shaders(self.graphics, self.unit.kernel)
+                self._wide = DrawPass.of(self.programs, self.unit.kernel, shaders)
         return planes_of(self._wide, self.stages, self.memory, launch, self.sources)
 
     def ask(self, ref: StrandRef, launch: Launch) -> Fetch:
@@ -650,9 +660,7 @@ class ProgramFactory:
 
         def make(place: ContextState) -> GlCompiled:
             grid, *stages = (
-                DrawPass(
-                    self._programs, kernel, self._form(forms, place), [self._form(each, place) for each in forms.before]
-                )
+                DrawPass.of(self._programs, kernel, self._shaders(forms, place))
                 for kernel, forms in zip(
                     (unit.kernel, *unit.kernel.stages), (code.grid, *code.stages), strict=True
                 )
@@ -664,7 +672,7 @@ class ProgramFactory:
                 ref: ExposedStrand(self._programs, kernel, code.points.get(ref)) for ref, kernel in unit.points.items()
             }
             memory = GlMemory(graphics, unit.kernel.slots, shape)
-            canvases = deque(Canvas(graphics, grid.shader, shape) for _ in range(_CANVASES))
+            canvases = deque(grid.canvas(shape) for _ in range(_CANVASES))
             return GlCompiled(
                 unit, self._programs, code, Stages(stages, shape), grid, exposed, memory, self._sources, canvases,
                 Stillness(unit.kernel),
@@ -679,10 +687,8 @@ class ProgramFactory:
             lambda _: GlSounding(self._programs, unit.kernel, code, self._sources)
         )
 
-    def _form(self, forms: Forms, place: ContextState) -> Shader:
-        """A program, drawn or in tiles, whichever is faster on this card."""
-        if forms.tiled is None:
-            return forms.drawn
-        if self._tiled is None:
+    def _shaders(self, forms: Forms, place: ContextState) -> Sequence[Shader]:
+        """The programs of a kernel, drawn or in tiles, whichever is faster on this card."""
+        if self._tiled is None and forms.tiles:
             self._tiled = tiles_are_faster(self.graphics, place)
-        return forms.tiled if self._tiled else forms.drawn
+        return (forms.tiles if self._tiled else ()) or forms.shaders

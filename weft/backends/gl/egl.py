@@ -8,19 +8,30 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from weft.codes.rows import InternalError
 
 _PLATFORM_SURFACELESS = 0x31DD
 _PLATFORM_DEVICE = 0x313F
-_DESKTOP_OPENGL = 0x30A2
 _NONE = 0x3038
 _MAJOR, _MINOR, _PROFILE, _CORE = 0x3098, 0x30FB, 0x30FD, 1
 _RESET_NOTICE, _LOSE_CONTEXT = 0x31BD, 0x31BF
 
-VERSIONS = ((4, 5), (4, 3), (4, 1), (3, 3))
-"""The versions that are tried, the best first."""
+
+class GlApi(NamedTuple):
+    """One of the two kinds of OpenGL: its name, its number in EGL, the versions that are tried, the best first, and
+    further attributes of its contexts."""
+
+    name: str
+    number: int
+    versions: tuple[tuple[int, int], ...]
+    profile: tuple[int, ...] = ()
+
+
+DESKTOP = GlApi("OpenGL", 0x30A2, ((4, 5), (4, 3), (4, 1), (3, 3)), (_PROFILE, _CORE))
+EMBEDDED = GlApi("OpenGL ES", 0x30A0, ((3, 2), (3, 1), (3, 0)))
+"""For phones and small computers, whose cards may have no other."""
 
 # A library may list several devices, also some that make no contexts.
 _MOST_DEVICES = 16
@@ -43,8 +54,9 @@ class Context:
 class Egl:
     """EGL without a display. Its contexts share programs and textures with one another."""
 
-    def __init__(self, number: int = 0) -> None:
+    def __init__(self, number: int = 0, api: GlApi = DESKTOP) -> None:
         """Opens the device of this number among those that make contexts. Raises GraphicsError."""
+        self._api = api
         try:
             self._egl = ctypes.CDLL("libEGL.so.1")
         except OSError as failure:
@@ -88,13 +100,13 @@ class Egl:
                 return display
         if number:
             raise GraphicsError(f"EGL has no device {number}")
-        raise GraphicsError("EGL makes no context of OpenGL 3.3 or later without a display")
+        least = ".".join(map(str, self._api.versions[-1]))
+        raise GraphicsError(f"EGL makes no context of {self._api.name} {least} or later without a display")
 
     def _begun(self, display: int) -> int | None:
         """The first context of a display, if it makes one."""
         if not self._egl.eglInitialize(display, None, None):
             return None
-        self._egl.eglBindAPI(_DESKTOP_OPENGL)
         return self._created(display)
 
     def _displays(self) -> tuple[list[int], list[int]]:
@@ -116,9 +128,10 @@ class Egl:
         return ctypes.CFUNCTYPE(gives, *takes)(address) if address else None
 
     def _created(self, display: int) -> int | None:
-        for major, minor in VERSIONS:
+        self._egl.eglBindAPI(self._api.number)
+        for major, minor in self._api.versions:
             for reset in ((_RESET_NOTICE, _LOSE_CONTEXT), ()):
-                wanted = (_MAJOR, major, _MINOR, minor, _PROFILE, _CORE, *reset, _NONE)
+                wanted = (_MAJOR, major, _MINOR, minor, *self._api.profile, *reset, _NONE)
                 made = self._egl.eglCreateContext(display, None, self._first, (ctypes.c_int * len(wanted))(*wanted))
                 if made:
                     return int(made)
@@ -136,5 +149,6 @@ class Egl:
         )
 
     def _make_current(self, context: int | None) -> None:
+        self._egl.eglBindAPI(self._api.number)  # each thread has its own, and leaves the context of this one
         if not self._egl.eglMakeCurrent(self._display, None, None, context):
             raise GraphicsError(f"the context cannot be used ({self._egl.eglGetError():#x})")

@@ -10,20 +10,21 @@ from typing import Any
 
 import glfw
 
-from weft.backends.gl.egl import Context, GraphicsError
+from weft.backends.gl.egl import DESKTOP, EMBEDDED, Context, GlApi, GraphicsError
 
-__all__ = ["GL_HINTS", "UnseenWindows", "glfw", "window_context"]
+__all__ = ["UnseenWindows", "glfw", "hints_of", "window_context"]
 
-GL_HINTS: Mapping[int, int] = MappingProxyType({
-    glfw.CONTEXT_VERSION_MAJOR: 3,
-    glfw.CONTEXT_VERSION_MINOR: 3,
-    glfw.OPENGL_PROFILE: glfw.OPENGL_CORE_PROFILE,
-    glfw.OPENGL_FORWARD_COMPAT: glfw.TRUE,
-    glfw.ALPHA_BITS: 0,
-    glfw.DEPTH_BITS: 0,
-    glfw.STENCIL_BITS: 0,
+_KINDS: Mapping[GlApi, Mapping[int, int]] = MappingProxyType({
+    DESKTOP: {glfw.OPENGL_PROFILE: glfw.OPENGL_CORE_PROFILE, glfw.OPENGL_FORWARD_COMPAT: glfw.TRUE},
+    EMBEDDED: {glfw.CLIENT_API: glfw.OPENGL_ES_API},
 })
-"""What GLFW has to know to make a context that weft draws in."""
+
+
+def hints_of(api: GlApi) -> Mapping[int, int]:
+    """What GLFW has to know to make a context that weft draws in. It gives the best version from the least one on."""
+    major, minor = api.versions[-1]
+    version = {glfw.CONTEXT_VERSION_MAJOR: major, glfw.CONTEXT_VERSION_MINOR: minor}
+    return {**_KINDS[api], **version, glfw.ALPHA_BITS: 0, glfw.DEPTH_BITS: 0, glfw.STENCIL_BITS: 0}
 
 # Seconds between two looks for messages of the system, and for the windows to be made.
 _LOOK, _START = 1.0, 15.0
@@ -80,7 +81,7 @@ class UnseenWindows:
 
     def _open(self, count: int) -> None:
         glfw.default_window_hints()
-        for hint, value in {**GL_HINTS, glfw.VISIBLE: glfw.FALSE}.items():
+        for hint, value in {**hints_of(DESKTOP), glfw.VISIBLE: glfw.FALSE}.items():
             glfw.window_hint(hint, value)
         for _ in range(count):
             handle = glfw.create_window(1, 1, "weft", None, self._handles[0] if self._handles else None)

@@ -6,16 +6,18 @@ import ctypes
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, wait
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from queue import SimpleQueue
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import OpenGL
 
-from weft.backends.gl.egl import Context, GraphicsError
+from weft.backends.gl.abilities import Abilities, abilities_of
+from weft.backends.gl.egl import DESKTOP, EMBEDDED, Context, GlApi, GraphicsError
+from weft.backends.hardware import is_software
+from weft.backends.work_threads import CLOSED, WorkThreads
+from weft.codegen import essl
 from weft.platform import system
 
 # Without libGL, PyOpenGL raises errors of many kinds.
@@ -53,8 +55,17 @@ else:
     from OpenGL import GL, platform
 
 # The settings above count when these are imported.
+from OpenGL import extensions, images  # noqa: E402
 from OpenGL.error import Error as OpenGLError  # noqa: E402
 from OpenGL.GL.KHR import parallel_shader_compile as parallel  # noqa: E402
+
+# With each upload and each read, PyOpenGL sets how pixels lie in memory, and expects errors in OpenGL ES, which lacks
+# some of these settings. What weft does not set is as at the beginning.
+images.setupDefaultTransferMode = images.rankPacking = lambda *_: None
+
+
+# It takes the version of the first context for that of all. `Abilities` says what each can do.
+extensions.GLQuerier.version = [9, 9]
 
 
 def _current_of_any() -> Callable[[], int | None]:
@@ -74,19 +85,10 @@ if _FINDS_BY_EGL:
     platform.PLATFORM.GetCurrentContext = platform.PLATFORM.CurrentContextIsValid = _current_of_any()
 
 
-__all__ = ["GL", "NEEDS_EGL", "SOFTWARE", "DriverError", "is_software", "parallel", "plain"]
+__all__ = ["GL", "NEEDS_EGL", "DriverError", "is_embedded", "parallel", "plain"]
 
 DriverError: type[Exception] = OpenGLError
 """The exception of a call if the driver lacks the function."""
-
-SOFTWARE = ("llvmpipe", "softpipe", "swrast", "swiftshader", "software", "gdi generic")
-"""Parts of the names of renderers that draw with the CPU."""
-
-
-def is_software(renderer: str) -> bool:
-    """Whether a renderer draws with the CPU, by its name."""
-    return any(name in renderer.lower() for name in SOFTWARE)
-
 
 def plain(words: Any) -> str:
     """A driver's message as text."""
@@ -97,11 +99,8 @@ def plain(words: Any) -> str:
 
 Kind: TypeAlias = Literal["texture", "buffer", "program"]
 
-# Seconds to wait for a thread to leave a context, and between two looks whether there are threads at all.
-_LEAVE, _GLANCE = 2.0, 1.0
-
-_CLOSED = "the window is closed"
-"""Why nothing is drawn, or made ready, any more."""
+# Seconds to wait for a thread to leave a context.
+_LEAVE = 2.0
 
 _LOST = {
     0x8253: "it was reset because of what weft drew",
@@ -122,12 +121,15 @@ class DriverInfo:
     vendor: str
     version: str
     number: tuple[int, int]
+    embedded: bool
+    """Whether it is OpenGL ES."""
     side: int
     """The most pixels along a side of a picture."""
     layers: int
     """The most layers of a texture."""
     texels: int
-    """The most numbers in a buffer that shaders index."""
+    """The most numbers in a row that shaders index."""
+    able: Abilities
     memory_total: int = 0
     memory_free: int = 0
 
@@ -136,9 +138,8 @@ class DriverInfo:
         return is_software(self.renderer)
 
     @property
-    def computes(self) -> bool:
-        """Whether there are compute shaders, and images that shaders write."""
-        return self.number >= (4, 3)
+    def api(self) -> GlApi:
+        return EMBEDDED if self.embedded else DESKTOP
 
 
 @dataclass
@@ -147,8 +148,6 @@ class ContextState:
 
     target: Any
     """The framebuffer that programs draw into."""
-    aside: Any
-    """The framebuffer for reading and clearing."""
     attached: list[tuple[Any, int | None]] = field(default_factory=list)
     """The textures that are attached to the target, and their layers."""
 
@@ -167,7 +166,7 @@ class _Entrance:
     def entered(self) -> Iterator[ContextState]:
         with self._lock:
             if self._closed:
-                raise GraphicsError(_CLOSED)
+                raise GraphicsError(CLOSED)
             if not self._depth:
                 self.context.enter()
             self._depth += 1
@@ -176,7 +175,7 @@ class _Entrance:
                     GL.glBindVertexArray(GL.glGenVertexArrays(1))  # a core context draws nothing without one
                     GL.glDisable(GL.GL_DITHER)
                     GL.glPixelStorei(GL.GL_PACK_ALIGNMENT, 1)
-                    self.place = ContextState(GL.glGenFramebuffers(1), GL.glGenFramebuffers(1))
+                    self.place = ContextState(GL.glGenFramebuffers(1))
                 yield self.place
             finally:
                 self._depth -= 1
@@ -194,57 +193,6 @@ class _Entrance:
             self._lock.release()
 
 
-class _PreparingThreads:
-    """Threads that make programs ready, each in a context that stays current there: it takes some drivers tens of
-    milliseconds to make a context current in another thread."""
-
-    def __init__(self, contexts: Iterable[Context]) -> None:
-        self._jobs: SimpleQueue[Callable[[ContextState | GraphicsError], None] | None] = SimpleQueue()
-        self._threads = [
-            threading.Thread(target=self._run, args=(_Entrance(each),), name="weft-graphics", daemon=True)
-            for each in contexts
-        ]
-        for each in self._threads:
-            each.start()
-
-    def do(self, work: Callable[[ContextState], T]) -> T:
-        """The result of some work in one of the contexts, or what it raises. The work must not call this. Raises
-        GraphicsError once the threads have ended."""
-        result = Future[T]()
-
-        def job(place: ContextState | GraphicsError) -> None:
-            try:
-                if isinstance(place, GraphicsError):
-                    raise place
-                result.set_result(work(place))
-            except BaseException as failure:
-                result.set_exception(failure)
-
-        self._jobs.put(job)
-        while not wait([result], _GLANCE).done:
-            if not any(each.is_alive() for each in self._threads):
-                raise GraphicsError(_CLOSED)
-        return result.result()
-
-    def close(self) -> None:
-        """Ends the threads. Waits for a while for those that are at work."""
-        for _ in self._threads:
-            self._jobs.put(None)
-        for each in self._threads:
-            each.join(_LEAVE)
-
-    def _run(self, entrance: _Entrance) -> None:
-        with ExitStack() as stack:
-            place: ContextState | GraphicsError
-            try:
-                place = stack.enter_context(entrance.entered())
-            except GraphicsError as failure:
-                place = failure
-            while (job := self._jobs.get()) is not None:
-                job(place)
-                del job  # what it has made belongs to others
-
-
 class Graphics:
     """Contexts that share programs, textures and buffers, and the abilities of the driver: one for drawing, and others
     in which programs are made ready."""
@@ -253,14 +201,16 @@ class Graphics:
         """Without contexts for `preparing`, programs are made ready in the first one that is for drawing. Raises
         GraphicsError."""
         self._drawing = self._hidden = _Entrance(drawing)
-        self._preparing = _PreparingThreads(preparing) if preparing else None
+        places = [_Entrance(each).entered for each in preparing]
+        self._preparing = WorkThreads("weft-graphics", places, GraphicsError) if places else None
         self._is_closed = False
         self._gone: deque[tuple[Kind, int]] = deque()
         self._own: dict[Callable[[Graphics], object], object] = {}
         with self._drawing.entered():
             self.about = read_about()
-        if self.about.number < (3, 3):
-            raise GraphicsError(f"{self.about.renderer} has OpenGL {self.about.version}, and 3.3 is needed")
+        if not self.about.able.draws_floats:
+            needed = "pictures of floats are" if self.about.embedded else "3.3 is"
+            raise GraphicsError(f"{self.about.renderer} has OpenGL {self.about.version}, and {needed} needed")
 
     def draw_in(self, context: Context) -> None:
         """Draws pictures in this context, a window's, from now on."""
@@ -285,7 +235,7 @@ class Graphics:
             return made
 
         if self._is_closed:
-            raise GraphicsError(_CLOSED)
+            raise GraphicsError(CLOSED)
         if self._preparing is not None:
             return self._preparing.do(finished)
         with self._hidden.entered() as place:
@@ -314,7 +264,7 @@ class Graphics:
         while GL.glGetError() not in (GL.GL_NO_ERROR, 0x0507):  # a lost context reports that again and again
             pass
         reason = _ERRORS.get(number, f"it answers with the error {number:#x}")
-        if GL.glGetGraphicsResetStatus:
+        if self.about.able.tells_losses:
             reason = _LOST.get(GL.glGetGraphicsResetStatus(), reason)
         raise GraphicsError(f"{self.about.renderer}: {reason}")
 
@@ -349,31 +299,38 @@ class Graphics:
     def barrier(self) -> None:
         """Keeps later commands from reading before earlier ones have written."""
         with self.drawing():
-            if self.about.computes:
+            if self.about.able.computes:
                 GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
 
 
 def read_about() -> DriverInfo:
     """The information of the driver of the current context."""
-    total, free = _memory()
+    extensions = {plain(GL.glGetStringi(GL.GL_EXTENSIONS, at)) for at in range(_number(GL.GL_NUM_EXTENSIONS))}
+    total, free = _memory(extensions)
+    number, embedded = (_number(GL.GL_MAJOR_VERSION), _number(GL.GL_MINOR_VERSION)), is_embedded()
+    able, side = abilities_of(EMBEDDED if embedded else DESKTOP, number, extensions), _number(GL.GL_MAX_TEXTURE_SIZE)
     return DriverInfo(
         renderer=plain(GL.glGetString(GL.GL_RENDERER)), vendor=plain(GL.glGetString(GL.GL_VENDOR)),
-        version=plain(GL.glGetString(GL.GL_VERSION)),
-        number=(_number(GL.GL_MAJOR_VERSION), _number(GL.GL_MINOR_VERSION)), side=_number(GL.GL_MAX_TEXTURE_SIZE),
-        layers=_number(GL.GL_MAX_ARRAY_TEXTURE_LAYERS), texels=_number(GL.GL_MAX_TEXTURE_BUFFER_SIZE),
-        memory_total=total, memory_free=free,
+        version=plain(GL.glGetString(GL.GL_VERSION)), number=number, embedded=embedded, side=side,
+        layers=_number(GL.GL_MAX_ARRAY_TEXTURE_LAYERS),
+        texels=_number(GL.GL_MAX_TEXTURE_BUFFER_SIZE) if able.indexes_buffers else side * essl.ROW,
+        able=able, memory_total=total, memory_free=free,
     )  # fmt: skip
+
+
+def is_embedded() -> bool:
+    """Whether the current context is of OpenGL ES."""
+    return plain(GL.glGetString(GL.GL_VERSION)).startswith(EMBEDDED.name)
 
 
 _NVIDIA_TOTAL, _NVIDIA_FREE, _ATI_FREE = 0x9048, 0x9049, 0x87FC
 
 
-def _memory() -> tuple[int, int]:
+def _memory(extensions: Collection[str]) -> tuple[int, int]:
     """The total and free memory of the device, 0 if the driver does not report it."""
-    names = {plain(GL.glGetStringi(GL.GL_EXTENSIONS, at)) for at in range(_number(GL.GL_NUM_EXTENSIONS))}
-    if "GL_NVX_gpu_memory_info" in names:
+    if "GL_NVX_gpu_memory_info" in extensions:
         return _number(_NVIDIA_TOTAL) * 1024, _number(_NVIDIA_FREE) * 1024
-    if "GL_ATI_meminfo" in names:
+    if "GL_ATI_meminfo" in extensions:
         four = (GL.GLint * 4)()
         GL.glGetIntegerv(_ATI_FREE, four)
         return 0, four[0] * 1024

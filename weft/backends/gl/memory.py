@@ -12,7 +12,7 @@ import numpy as np
 from weft.backends.gl.egl import GraphicsError
 from weft.backends.gl.graphics import GL, ContextState, Graphics
 from weft.backends.gl.programs import OWN_REFUSED, drawing, linked
-from weft.backends.gl.textures import Buffer, Layers, Texture, TextureArray, bind, check_layers
+from weft.backends.gl.textures import Buffer, Layers, Texture, TextureArray, aside, attach, bind, check_layers
 from weft.backends.launch import Floats, StateMemory, continues, in_size, make_finite, shape_of_level
 from weft.codegen.glsl import SURVEYED, array_of, resampling, surveying
 from weft.ir.expr import StateSlot
@@ -23,13 +23,14 @@ class Resizer:
 
     def __init__(self, graphics: Graphics) -> None:
         """In a context of the graphics."""
-        self._program: Any = linked(drawing(resampling().encode("ascii")), OWN_REFUSED)
+        self._copies = graphics.about.able.copies_layers
+        self._program: Any = linked(drawing(resampling()), OWN_REFUSED)
         self._layer = GL.glGetUniformLocation(self._program, "layer")
         self._size = GL.glGetUniformLocation(self._program, "size")
 
-    def copy(self, aside: Any, source: Layers, layer: int, to: Layers, to_layer: int) -> None:
-        """Fills a layer with the image of another, by way of a framebuffer of this number."""
-        if to.shape == source.shape and GL.glCopyImageSubData:
+    def copy(self, source: Layers, layer: int, to: Layers, to_layer: int) -> None:
+        """Fills a layer with the image of another."""
+        if to.shape == source.shape and self._copies:
             kind, (height, width) = GL.GL_TEXTURE_2D_ARRAY, to.shape
             of, at = source.first + layer, to.first + to_layer
             GL.glCopyImageSubData(source.number, kind, 0, 0, 0, of, to.number, kind, 0, 0, 0, at, width, height, 1)
@@ -38,7 +39,7 @@ class Resizer:
         GL.glUniform1i(self._layer, source.first + layer)
         GL.glUniform2f(self._size, to.shape[1], to.shape[0])
         bind(0, GL.GL_TEXTURE_2D_ARRAY, source.number)
-        _draw_aside(aside, to.shape, to.number, to.first + to_layer)
+        _draw_aside(to.shape, to.number, to.first + to_layer)
 
 
 class Surveyor:
@@ -47,18 +48,18 @@ class Surveyor:
     def __init__(self, graphics: Graphics) -> None:
         """In a context of the graphics."""
         self._graphics = graphics
-        self._program: Any = linked(drawing(surveying().encode("ascii")), OWN_REFUSED)
+        self._program: Any = linked(drawing(surveying()), OWN_REFUSED)
         self._first = GL.glGetUniformLocation(self._program, "first")
         self._count = GL.glGetUniformLocation(self._program, "count")
 
-    def begin(self, place: ContextState, layers: Layers, first: int, count: int) -> Survey:
+    def begin(self, layers: Layers, first: int, count: int) -> Survey:
         """Has the card look at some layers. Does not wait."""
         survey = Survey(self._graphics)
         GL.glUseProgram(self._program)
         GL.glUniform1i(self._first, layers.first + first)
         GL.glUniform1i(self._count, count)
         bind(0, GL.GL_TEXTURE_2D_ARRAY, layers.number)
-        _draw_aside(place.aside, survey.texture.shape, survey.texture.number, None)
+        _draw_aside(survey.texture.shape, survey.texture.number, None)
         survey.texture.begin_read()
         return survey
 
@@ -76,16 +77,12 @@ class Survey:
         return not found.any()
 
 
-def _draw_aside(aside: Any, shape: tuple[int, int], texture: Any, layer: int | None) -> None:
-    """Draws over a texture, or a layer of it, with the current program, by way of a framebuffer of this number."""
-    GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, aside)
-    if layer is None:
-        GL.glFramebufferTexture(GL.GL_FRAMEBUFFER, GL.GL_COLOR_ATTACHMENT0, texture, 0)
-    else:
-        GL.glFramebufferTextureLayer(GL.GL_FRAMEBUFFER, GL.GL_COLOR_ATTACHMENT0, texture, 0, layer)
-    GL.glDrawBuffers(1, [GL.GL_COLOR_ATTACHMENT0])
-    GL.glViewport(0, 0, shape[1], shape[0])
-    GL.glDrawArrays(GL.GL_TRIANGLES, 0, 3)
+def _draw_aside(shape: tuple[int, int], texture: Any, layer: int | None) -> None:
+    """Draws over a texture, or a layer of it, with the current program."""
+    with aside():
+        attach(0, texture, layer)
+        GL.glViewport(0, 0, shape[1], shape[0])
+        GL.glDrawArrays(GL.GL_TRIANGLES, 0, 3)
 
 
 # The most bytes of room that are made ready for images which will be uploaded.
@@ -174,12 +171,11 @@ class GlMemory(StateMemory):
         self._arrays[name] = array
         self._layers.update(zip(keys, moved, strict=True))
         if any(before):
-            resizer, aside = self.graphics.own(Resizer), GL.glGenFramebuffers(1)
+            resizer = self.graphics.own(Resizer)
             for source, to in zip(before, moved, strict=True):
                 if source is not None:
                     for layer in range(to.count):
-                        resizer.copy(aside, source, layer, to, layer)
-            GL.glDeleteFramebuffers(1, [aside])
+                        resizer.copy(source, layer, to, layer)
 
     def allocate(self, old: Iterable[StateMemory] = ()) -> None:
         old = tuple(old)
@@ -218,7 +214,7 @@ class GlMemory(StateMemory):
     def expect_read(self, keys: Collection[str]) -> None:
         wanted = [key for key in keys if key in self._layers and key not in self._back_by]
         is_much = sum(_size(self._form(key)) for key in wanted) > _MOST_ROOM
-        if not wanted or is_much or not GL.glGetTextureSubImage:
+        if not wanted or is_much or not self.graphics.about.able.reads_layers:
             return
 
         def make(_: ContextState) -> None:
@@ -248,14 +244,14 @@ class GlMemory(StateMemory):
         if not self.slots[key].image:
             super()._read_ring(key, into)
             return
-        with self.graphics.drawing() as place:
+        with self.graphics.drawing():
             room = self._back_by.get(key)
             if room is not None:
                 room.copy_to(GL.GL_PIXEL_PACK_BUFFER, into)
                 GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, 0)
                 return
             layers = self.layers(key)
-            layers.read_into(into.reshape(layers.count, *layers.shape), place)
+            layers.read_into(into.reshape(layers.count, *layers.shape))
 
     def _can_share(self, key: str, old: StateMemory) -> bool:
         if not self.slots[key].image:
@@ -279,27 +275,27 @@ class GlMemory(StateMemory):
         slot = self.slots[key]
         if not slot.image:
             return super().ring(key)
-        with self.graphics.drawing() as place:
+        with self.graphics.drawing():
             layers = self.layers(key)
-            return layers.read(place).reshape(slot.depth + 1, slot.planes, *layers.shape)
+            return layers.read().reshape(slot.depth + 1, slot.planes, *layers.shape)
 
     def planes(self, key: str, ticks_ago: int) -> Floats:
         if not self.slots[key].image:
             return super().planes(key, ticks_ago)
         planes = self.slots[key].planes
-        with self.graphics.drawing() as place:
-            return self.layers(key).read(place, int(self.cell(key, ticks_ago)) * planes, planes)
+        with self.graphics.drawing():
+            return self.layers(key).read(int(self.cell(key, ticks_ago)) * planes, planes)
 
     def is_finite(self, key: str) -> bool:
         """The result of the last look. Has the card begin the next one. Before the first look, an image is finite."""
         if not self.slots[key].image or self.graphics.about.software:
             return super().is_finite(key)  # it is in the memory of the computer
         count = self.slots[key].planes
-        with self.graphics.drawing() as place:
+        with self.graphics.drawing():
             last = self._surveys.get(key)
             first = int(self.cell(key, 1)) * count
             layers = self.layers(key)
-            self._surveys[key] = self.graphics.own(Surveyor).begin(place, layers, first, count)
+            self._surveys[key] = self.graphics.own(Surveyor).begin(layers, first, count)
             return last is None or last.is_finite()
 
     def _make_finite(self, key: str) -> bool:
@@ -307,10 +303,10 @@ class GlMemory(StateMemory):
             return super()._make_finite(key)
         self._surveys.pop(key, None)
         found = False
-        with self.graphics.drawing() as place:
+        with self.graphics.drawing():
             layers = self.layers(key)
             for layer in range(layers.count):
-                image = layers.read(place, layer, 1)
+                image = layers.read(layer, 1)
                 if make_finite(image):
                     layers.fill(layer, image)
                     found = True
@@ -330,7 +326,7 @@ class GlMemory(StateMemory):
             self._upload(key, old)
 
     def _adopt_layers(self, key: str, old: GlMemory, copy: bool) -> None:
-        with self.graphics.drawing() as place:
+        with self.graphics.drawing():
             its = old.layers(key)
             if not copy and self._can_share(key, old):
                 self._layers[key] = its
@@ -345,7 +341,7 @@ class GlMemory(StateMemory):
             for ticks_ago in range(1, 1 + self._common(key, old)):
                 to, of = (int(m.cell(key, ticks_ago)) * planes for m in (self, old))
                 for plane in range(planes):
-                    resizer.copy(place.aside, its, of + plane, mine, to + plane)
+                    resizer.copy(its, of + plane, mine, to + plane)
 
     def _upload(self, key: str, old: StateMemory) -> None:
         """Takes over an image slot from a memory that is not on the card."""

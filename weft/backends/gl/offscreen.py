@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from weft.backends.gl.egl import Egl, GraphicsError
+from weft.backends.gl.egl import DESKTOP, Egl, GlApi, GraphicsError
 from weft.backends.gl.graphics import Graphics
 from weft.platform import system
 
@@ -13,12 +13,12 @@ if system.has_unseen_windows:
 
 
 @functools.cache
-def offscreen(number: int = 0) -> Graphics:
+def offscreen(number: int = 0, api: GlApi = DESKTOP) -> Graphics:
     """The graphics of a process without a window, on the device of this number. Raises GraphicsError if there are
     none."""
-    if system.has_unseen_windows:
+    if system.has_unseen_windows and api == DESKTOP:
         return Graphics(*UnseenWindows(number).contexts())
     if not system.finds_egl:
-        raise GraphicsError("without a window, there is no OpenGL on this system")
-    egl = Egl(number)
+        raise GraphicsError(f"without a window, there is no {api.name} on this system")
+    egl = Egl(number, api)
     return Graphics(egl.context(), egl.context(), egl.context())

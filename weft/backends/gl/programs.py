@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from weft.backends.card import refused
-from weft.backends.gl.graphics import GL, DriverInfo, Graphics, parallel, plain
+from weft.backends.gl.graphics import GL, DriverInfo, Graphics, is_embedded, parallel, plain
 from weft.backends.kept_programs import KeptProgram, RecentPrograms
+from weft.codegen import essl
 from weft.codegen.clike.shader import Shader
 from weft.codegen.glsl import VERTEX
 from weft.errors import WeftError, error
@@ -43,11 +44,11 @@ def drawing(fragment: bytes | str) -> Parts:
 def linked(parts: Parts, refused: Callable[[str], Exception], retrievable: bool = False) -> Any:
     """A program of shaders. If it is `retrievable`, it can be read in the driver's own form. If the driver refuses it,
     raises the result of `refused` for the driver's words. In a context."""
-    program = GL.glCreateProgram()
+    program, spelled = GL.glCreateProgram(), essl.from_desktop if is_embedded() else bytes
     try:
         for kind, text in parts:
             part = GL.glCreateShader(kind)
-            GL.glShaderSource(part, text)
+            GL.glShaderSource(part, spelled(text if isinstance(text, bytes) else text.encode("ascii")))
             GL.glCompileShader(part)
             GL.glAttachShader(program, part)
             GL.glDeleteShader(part)  # it is freed with the program
@@ -108,7 +109,7 @@ def _refused(shader: Shader, words: str) -> WeftError:
     lines = [line for line in words.splitlines() if line.strip().strip("-")]
     telling = next((line for line in lines if _LINE.search(line)), lines[-1] if lines else "")
     found = _LINE.search(telling)
-    return refused(shader, "the graphics driver", telling, int(found[1]) if found else 0, "--dump-glsl")
+    return refused(shader, "the graphics driver", telling, int(found[1]) if found else 0, f"--dump-{shader.language}")
 
 
 class LinkedPrograms:
@@ -135,7 +136,7 @@ _FORM = struct.Struct("<I")
 def _place(about: DriverInfo, parts: Parts) -> KeptProgram | None:
     """The place of these shaders for this driver; None if it cannot read and load programs in its own form. In a
     context."""
-    forms = GL.glGetIntegerv(GL.GL_NUM_PROGRAM_BINARY_FORMATS) if about.number >= (4, 1) else 0
+    forms = GL.glGetIntegerv(GL.GL_NUM_PROGRAM_BINARY_FORMATS) if about.able.keeps_programs else 0
     if not np.any(forms):
         return None
     texts = ((int(kind), text.decode() if isinstance(text, bytes) else text) for kind, text in parts)

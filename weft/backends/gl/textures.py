@@ -7,9 +7,10 @@ from __future__ import annotations
 import ctypes
 import math
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +18,12 @@ import numpy.typing as npt
 from weft.backends.base import DeviceLostError, MemoryPool
 from weft.backends.card import CardPicture
 from weft.backends.gl.egl import GraphicsError
-from weft.backends.gl.graphics import GL, ContextState, Graphics
+from weft.backends.gl.graphics import GL, Graphics
 from weft.backends.launch import Array, Picture
 from weft.backends.ranges import FreeRanges
+from weft.codegen.essl import ROW
 from weft.errors import error
-from weft.media.sounds import SAMPLE_BYTES, SIDES
+from weft.media.sounds import SAMPLE_BYTES
 
 Shape = tuple[int, int]
 """Height and width."""
@@ -73,9 +75,18 @@ class Texture:
     def read(self, out: Array | None = None) -> Array:
         """The pixels [height, width, 4]; waits until they have been drawn."""
         found: Array = np.empty((*self.shape, 4), self._dtype) if out is None else out
-        GL.glBindTexture(GL.GL_TEXTURE_2D, self.number)
-        GL.glGetTexImage(GL.GL_TEXTURE_2D, 0, GL.GL_RGBA, self._kind, found)
+        self._send(found)
         return found
+
+    def _send(self, to: Any) -> None:
+        """Copies the pixels to an array, or to a place of the bound buffer."""
+        if self.graphics.about.able.reads_textures:
+            GL.glBindTexture(GL.GL_TEXTURE_2D, self.number)
+            GL.glGetTexImage(GL.GL_TEXTURE_2D, 0, GL.GL_RGBA, self._kind, to)
+            return
+        with aside():
+            attach(0, self.number, None)
+            GL.glReadPixels(0, 0, self.shape[1], self.shape[0], GL.GL_RGBA, self._kind, to)
 
     def begin_read(self) -> None:
         """Has the card copy the pixels to a buffer when they have been drawn, for `end_read`."""
@@ -83,8 +94,7 @@ class Texture:
             self._readback = Buffer(self.graphics)
             self._readback.make_room(GL.GL_PIXEL_PACK_BUFFER, self.nbytes, GL.GL_STREAM_READ)
         GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, self._readback.number)
-        GL.glBindTexture(GL.GL_TEXTURE_2D, self.number)
-        GL.glGetTexImage(GL.GL_TEXTURE_2D, 0, GL.GL_RGBA, self._kind, 0)
+        self._send(ctypes.c_void_p(0))
         GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, 0)
 
     def end_read(self, into: Array) -> None:
@@ -112,21 +122,9 @@ class SoundTexture:
             GL.GL_TEXTURE_2D, 0, GL.GL_RG32F, width, whole + bool(rest), 0, GL.GL_RG, GL.GL_FLOAT, None
         )  # fmt: skip
         _settle(GL.GL_TEXTURE_2D)
-        self._fill(0, whole, sound[0, : whole * width].reshape(-1, width, SIDES))
+        _send_rows(sound[0, : whole * width], width, GL.GL_RG)
         if rest:
-            last = np.zeros((1, width, SIDES), np.float32)
-            last[0, :rest] = sound[0, whole * width :]
-            self._fill(whole, 1, last)
-
-    def _fill(self, first: int, rows: int, samples: Array) -> None:
-        """Uploads rows, in pieces that a driver can take at once."""
-        width = samples.shape[1]
-        piece = max(1, _PIECE // (width * SAMPLE_BYTES))
-        for at in range(0, rows, piece):
-            given = np.ascontiguousarray(samples[at : at + piece])
-            GL.glTexSubImage2D(
-                GL.GL_TEXTURE_2D, 0, 0, first + at, width, len(given), GL.GL_RG, GL.GL_FLOAT, given
-            )  # fmt: skip
+            _send_rows(np.pad(sound[0, whole * width :], ((0, width - rest), (0, 0))), width, GL.GL_RG, whole)
 
 
 # The most bytes for layers that slots may take later.
@@ -139,6 +137,7 @@ class TextureArray:
     def __init__(self, graphics: Graphics, shape: Shape, count: int, spare: int = 0) -> None:
         """Room for `count` layers, and for up to `spare` more. In a context of the graphics. Raises WeftError if there
         are too many."""
+        self.graphics = graphics
         self.shape = shape
         check_layers(graphics, shape, count)
         spare = min(spare, graphics.about.layers - count, _LATER // (4 * shape[0] * shape[1]))
@@ -181,13 +180,10 @@ class Layers:
 
     def clear(self) -> None:
         """Makes all of them 0."""
-        cleared = GL.glGenFramebuffers(1)
-        GL.glBindFramebuffer(GL.GL_DRAW_FRAMEBUFFER, cleared)
-        for at in range(self.count):
-            self._attach(GL.GL_DRAW_FRAMEBUFFER, at)
-            GL.glDrawBuffers(1, [GL.GL_COLOR_ATTACHMENT0])
-            GL.glClearBufferfv(GL.GL_COLOR, 0, (GL.GLfloat * 4)())
-        GL.glDeleteFramebuffers(1, [cleared])
+        with aside():
+            for at in range(self.count):
+                attach(0, self.number, self.first + at)
+                GL.glClearBufferfv(GL.GL_COLOR, 0, (GL.GLfloat * 4)())
 
     def fill(self, first: int, images: Array, by_way_of: Buffer | None = None) -> None:
         """Uploads one or several images [height, width], from a layer on. A buffer that has room for all layers makes
@@ -206,14 +202,14 @@ class Layers:
         )
         GL.glBindBuffer(GL.GL_PIXEL_UNPACK_BUFFER, 0)
 
-    def read(self, place: ContextState, first: int = 0, count: int | None = None) -> npt.NDArray[np.float32]:
+    def read(self, first: int = 0, count: int | None = None) -> npt.NDArray[np.float32]:
         """Some layers [count, height, width], all by default; waits until they have been drawn."""
         found = np.empty((self.count if count is None else count, *self.shape), np.float32)
-        self.read_into(found, place, first)
+        self.read_into(found, first)
         return found
 
     def begin_read(self, into: Buffer) -> None:
-        """Has the card copy all layers to a buffer when they have been drawn, if it has `glGetTextureSubImage`."""
+        """Has the card copy all layers to a buffer when they have been drawn, if it `reads_layers`."""
         GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, into.number)
         self._send(0, self.count, ctypes.c_void_p(0))
         GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, 0)
@@ -226,25 +222,52 @@ class Layers:
             4 * count * height * width, to,
         )  # fmt: skip
 
-    def read_into(self, found: npt.NDArray[np.float32], place: ContextState, first: int = 0) -> None:
+    def read_into(self, found: npt.NDArray[np.float32], first: int = 0) -> None:
         """Reads layers into an array without gaps [count, height, width]; waits until they have been drawn."""
         # With some drivers, a read through a framebuffer takes a hundred times as long in another context than that in
         # which the texture was made.
-        if GL.glGetTextureSubImage:
+        able = self.array.graphics.about.able
+        if able.reads_layers:
             self._send(first, len(found), found)
             return
-        GL.glBindFramebuffer(GL.GL_READ_FRAMEBUFFER, place.aside)
-        for at, image in enumerate(found):
-            self._attach(GL.GL_READ_FRAMEBUFFER, first + at)
-            GL.glReadBuffer(GL.GL_COLOR_ATTACHMENT0)
-            GL.glReadPixels(0, 0, self.shape[1], self.shape[0], GL.GL_RED, GL.GL_FLOAT, image)
+        whole = None if able.reads_textures else np.empty((*self.shape, 4), np.float32)
+        with aside():
+            for at, image in enumerate(found):
+                attach(0, self.number, self.first + first + at)
+                if whole is None:
+                    GL.glReadPixels(0, 0, self.shape[1], self.shape[0], GL.GL_RED, GL.GL_FLOAT, image)
+                else:  # OpenGL ES gives no single channel
+                    GL.glReadPixels(0, 0, self.shape[1], self.shape[0], GL.GL_RGBA, GL.GL_FLOAT, whole)
+                    np.copyto(image, whole[..., 0])
 
-    def _attach(self, kind: Any, at: int) -> None:
-        GL.glFramebufferTextureLayer(kind, GL.GL_COLOR_ATTACHMENT0, self.number, 0, self.first + at)
+
+class RowTexture:
+    """A row of floats that shaders index: the ring of a slot of numbers, or values of another subgraph. It continues in
+    the next row of a texture when one is full."""
+
+    kind: ClassVar[Any] = GL.GL_TEXTURE_2D
+
+    def __init__(self, graphics: Graphics) -> None:
+        """In a context of the graphics."""
+        self.number: Any = _new(graphics, self)
+        self._room = 0
+
+    def fill(self, numbers: Array) -> None:
+        given = np.ascontiguousarray(numbers, np.float32).ravel()
+        whole, rest = divmod(given.size, ROW)
+        GL.glBindTexture(self.kind, self.number)
+        if self._room < whole + bool(rest):
+            self._room = whole + bool(rest)
+            GL.glTexImage2D(self.kind, 0, GL.GL_R32F, ROW, self._room, 0, GL.GL_RED, GL.GL_FLOAT, None)
+            _settle(self.kind)
+        _send_rows(given[: whole * ROW], ROW, GL.GL_RED)
+        _send_rows(given[whole * ROW :], rest, GL.GL_RED, whole)
 
 
 class BufferTexture:
-    """A row of floats that shaders index: the ring of a slot of numbers, or values of another subgraph."""
+    """The same in a buffer."""
+
+    kind: ClassVar[Any] = GL.GL_TEXTURE_BUFFER
 
     def __init__(self, graphics: Graphics, filled: Buffer | None = None) -> None:
         """In a context of the graphics. Uses a `filled` buffer without a copy."""
@@ -254,12 +277,17 @@ class BufferTexture:
             self._attach()
 
     def fill(self, numbers: Array) -> None:
-        self._buffer.fill(GL.GL_TEXTURE_BUFFER, np.ascontiguousarray(numbers, np.float32))
+        self._buffer.fill(self.kind, np.ascontiguousarray(numbers, np.float32))
         self._attach()
 
     def _attach(self) -> None:
-        GL.glBindTexture(GL.GL_TEXTURE_BUFFER, self.number)
-        GL.glTexBuffer(GL.GL_TEXTURE_BUFFER, GL.GL_R32F, self._buffer.number)
+        GL.glBindTexture(self.kind, self.number)
+        GL.glTexBuffer(self.kind, GL.GL_R32F, self._buffer.number)
+
+
+def row_texture(graphics: Graphics) -> RowTexture | BufferTexture:
+    """A row of floats, in the form that shaders index here. In a context of the graphics."""
+    return BufferTexture(graphics) if graphics.about.able.indexes_buffers else RowTexture(graphics)
 
 
 class Buffer:
@@ -293,11 +321,11 @@ class Buffer:
         GL.glBindBuffer(kind, self.number)
         GL.glBufferData(kind, count, None, usage)
 
-    def copy_to(self, kind: Any, into: Array) -> None:
-        """Copies the contents into an array of the same size, without a copy in between; waits until they have been
+    def copy_to(self, kind: Any, into: Array, at: int = 0) -> None:
+        """Copies the contents from a place on into an array, without a copy in between; waits until they have been
         written. The buffer stays bound. Raises GraphicsError."""
         GL.glBindBuffer(kind, self.number)
-        address = GL.glMapBufferRange(kind, 0, into.nbytes, GL.GL_MAP_READ_BIT)
+        address = GL.glMapBufferRange(kind, at, into.nbytes, GL.GL_MAP_READ_BIT)
         if not address:
             raise GraphicsError("the buffer cannot be read")
         number = address if isinstance(address, int) else ctypes.cast(address, ctypes.c_void_p).value or 0
@@ -335,10 +363,40 @@ def check_row(graphics: Graphics, count: int) -> None:
         raise error("picture-too-large", words, hint=f"it takes up to {most}; the CPU takes more")
 
 
+@contextmanager
+def aside() -> Iterator[None]:
+    """A framebuffer for reading textures, and drawing over them, within this; after it there is none."""
+    number = GL.glGenFramebuffers(1)
+    GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, number)
+    GL.glDrawBuffers(1, [GL.GL_COLOR_ATTACHMENT0])
+    try:
+        yield
+    finally:
+        GL.glDeleteFramebuffers(1, [number])
+
+
+def attach(at: int, number: Any, layer: int | None) -> None:
+    """Makes a texture (0: none), or a layer of one, the target of this number of the bound framebuffer."""
+    point = GL.GL_COLOR_ATTACHMENT0 + at
+    if layer is None:
+        GL.glFramebufferTexture2D(GL.GL_FRAMEBUFFER, point, GL.GL_TEXTURE_2D, number, 0)
+    else:
+        GL.glFramebufferTextureLayer(GL.GL_FRAMEBUFFER, point, number, 0, layer)
+
+
 def bind(unit: int, kind: Any, number: Any) -> None:
     """Binds a texture to the unit of a sampler."""
     GL.glActiveTexture(GL.GL_TEXTURE0 + unit)
     GL.glBindTexture(kind, number)
+
+
+def _send_rows(numbers: Array, width: int, form: Any, first: int = 0) -> None:
+    """Fills rows of the bound texture from a row on, in pieces that a driver can take at once."""
+    piece = width * max(1, _PIECE // max(1, width * numbers[:1].nbytes))
+    for at in range(0, len(numbers), piece or 1):
+        given = np.ascontiguousarray(numbers[at : at + piece], np.float32)
+        row, rows = first + at // width, len(given) // width
+        GL.glTexSubImage2D(GL.GL_TEXTURE_2D, 0, 0, row, width, rows, form, GL.GL_FLOAT, given)
 
 
 def _new(graphics: Graphics, owner: object) -> Any:
@@ -419,10 +477,10 @@ class GlArray:
 
     def read(self) -> Array:
         """A copy of the array; waits until it has been written."""
+        found = np.empty(self.shape, self.dtype)
         with self.graphics.drawing():
-            GL.glBindBuffer(_HERE, self.buffer.number)
-            found = bytes(GL.glGetBufferSubData(_HERE, self.offset, self.nbytes))
-        return np.frombuffer(found, self.dtype).reshape(self.shape).copy()
+            self.buffer.copy_to(_HERE, found, self.offset)
+        return found
 
 
 class GlPool(MemoryPool):

@@ -266,7 +266,7 @@ class KernelLanguage(BufferLanguage):
     @classmethod
     def over_picture(cls, kernel: Kernel, packed: bool, numbered: NumberedKernel) -> Forms:
         """The program for a kernel whose numbers are known."""
-        return Forms(emit(kernel, cls(), packed, numbered))
+        return Forms((emit(kernel, cls(), packed, numbered),))
 
     @classmethod
     def over_points(cls, kernel: Kernel, numbered: NumberedKernel) -> Shader:

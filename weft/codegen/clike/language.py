@@ -173,6 +173,9 @@ class Language(ABC):
     exact_waves: ClassVar[bool] = True
     """Whether its sines and cosines are exact to the last digits for angles of some half turns."""
 
+    precisions: ClassVar[tuple[str, ...]] = ()
+    """The lines after the version: how precise types are."""
+
     channels: ClassVar[str] = "rgba"
     """The names of the channels of a pixel."""
     frame_access: ClassVar[str] = "frame."

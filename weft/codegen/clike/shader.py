@@ -165,8 +165,6 @@ class Shader:
     packed: bool
     stores: tuple[SlotPlane, ...]
     stops: bool
-    to_images: bool = False
-    """Whether stores go to the images of their slots (`NAME_next`) instead of targets."""
     workgroup: int | None = None
     """The points of a workgroup; None for fragment shaders."""
     tile: int | None = None
@@ -199,8 +197,9 @@ class Shader:
     @property
     def written_images(self) -> list[str]:
         """The names of the images that it writes, in order."""
-        names = list(map(image_to_write, self.updated_images)) if self.to_images or self.tile else []
+        names: list[str] = []
         if self.tile:
+            names += map(image_to_write, self.updated_images)
             names += ["pixel"] * bool(self.outputs) + ["met_limit"] * self.stops
         return names
 
@@ -217,18 +216,20 @@ class Shader:
 
 
 class Forms(NamedTuple):
-    """A program over a picture, and the same as a compute shader over squares of pixels, if the language has both. The
-    programs `before` it store images that it reads."""
+    """The programs of a kernel over a picture, which run one after another: those that draw, and compute shaders over
+    squares of pixels that do the same, if the language has these. The last ones give the outputs."""
 
-    drawn: Shader
-    tiled: Shader | None = None
-    before: tuple[Forms, ...] = ()
+    shaders: tuple[Shader, ...]
+    tiles: tuple[Shader, ...] = ()
+
+    @property
+    def drawn(self) -> Shader:
+        """The program that draws the outputs."""
+        return self.shaders[-1]
 
     def with_numbers(self, numbers: tuple[float, ...]) -> Forms:
         """The forms with other numbers."""
-        tiled = None if self.tiled is None else replace(self.tiled, numbers=numbers)
-        before = tuple(each.with_numbers(numbers) for each in self.before)
-        return Forms(replace(self.drawn, numbers=numbers), tiled, before)
+        return Forms(*(tuple(replace(each, numbers=numbers) for each in shaders) for shaders in self))
 
 
 def plain(text: str) -> str:

@@ -170,6 +170,12 @@ class ProgramLoader:
         """Whether anything may draw with the graphics of a window."""
         return any(each.backend.draws for choice in self.choices.values() for each in (choice, *choice.fallbacks))
 
+    @property
+    def drawing_apis(self) -> list[Any]:
+        """The kinds of graphics that those draw with, the preferred first."""
+        found = (each.backend for choice in self.choices.values() for each in (choice, *choice.fallbacks))
+        return list(dict.fromkeys(backend.api for backend in found if backend.draws and backend.api is not None))
+
     def draw_in(self, graphics: Any) -> None:
         """Has each backend that can do so draw with a window's graphics. Called before anything is prepared."""
         for context in self.choices:

@@ -35,8 +35,8 @@ def lost(reason: str) -> WeftError:
 
 
 try:
-    from weft.backends.gl.egl import Context, GraphicsError
-    from weft.backends.gl.glfw_contexts import GL_HINTS, glfw, window_context
+    from weft.backends.gl.egl import DESKTOP, EMBEDDED, Context, GlApi, GraphicsError
+    from weft.backends.gl.glfw_contexts import glfw, hints_of, window_context
     from weft.backends.gl.graphics import NEEDS_EGL, DriverError, Graphics
     from weft.backends.gl.textures import GlPicture
 except Exception as problem:  # without libGL, PyOpenGL raises errors of many kinds
@@ -46,10 +46,7 @@ __all__ = ["HINT", "Display", "DriverError", "GlPicture", "Graphics", "GraphicsE
 
 # Typing on one monitor must not hide the picture on the other.
 _HINTS = {glfw.AUTO_ICONIFY: glfw.FALSE, glfw.VISIBLE: glfw.FALSE}
-_GL_HINTS = {
-    **GL_HINTS,
-    glfw.CONTEXT_CREATION_API: glfw.EGL_CONTEXT_API if NEEDS_EGL else glfw.NATIVE_CONTEXT_API,
-}
+_GL_HINTS = {glfw.CONTEXT_CREATION_API: glfw.EGL_CONTEXT_API if NEEDS_EGL else glfw.NATIVE_CONTEXT_API}
 _NO_GL_HINTS = {glfw.CLIENT_API: glfw.NO_API}
 
 # The number of threads that make programs ready while the window draws: one may wait for the driver.
@@ -119,10 +116,13 @@ _connections = _Connections()
 class Display:
     """GLFW, from its start to its end. All windows that are open at the same time share one."""
 
-    def __init__(self, device: AppleDevice | WgpuDevice | None = None) -> None:
-        """With a `device` of Metal or WebGPU, windows are drawn by that device, without OpenGL. Raises `WeftError`
+    def __init__(self, device: AppleDevice | WgpuDevice | None = None, apis: Sequence[GlApi] = ()) -> None:
+        """With a `device` of Metal or WebGPU, windows are drawn by that device, without OpenGL. Otherwise the first of
+        the `apis` that the display has draws them, and by default OpenGL rather than OpenGL ES. Raises `WeftError`
         (`no-display`) if there is no display."""
         self.device = device
+        self._apis = dict.fromkeys((*apis, DESKTOP, EMBEDDED))
+        """Only one is left once there is a window."""
         self._errors: deque[str] = deque(maxlen=8)
         self._drawer: tuple[Any, Graphics] | None = None
         glfw.set_error_callback(self._on_error)
@@ -190,13 +190,19 @@ class Display:
     def create(self, width: int, height: int, title: str, shared: Any = None) -> Any:
         """A hidden window, which shares its objects with another window, or else with the graphics of this display;
         None if GLFW makes none."""
-        glfw.default_window_hints()
-        for hint, value in (_HINTS | (_NO_GL_HINTS if self.device else _GL_HINTS)).items():
-            glfw.window_hint(hint, value)
-        glfw.window_hint_string(glfw.X11_CLASS_NAME, "weft")
-        with suppress_stderr():
-            own = self._drawer[0] if self._drawer else None
-            return glfw.create_window(width, height, title, None, shared or own)
+        shared = shared or (self._drawer[0] if self._drawer else None)
+        for api in list(self._apis):
+            glfw.default_window_hints()
+            hints = _NO_GL_HINTS if self.device else {**_GL_HINTS, **hints_of(api)}
+            for hint, value in {**_HINTS, **hints}.items():
+                glfw.window_hint(hint, value)
+            glfw.window_hint_string(glfw.X11_CLASS_NAME, "weft")
+            with suppress_stderr():
+                made = glfw.create_window(width, height, title, None, shared)
+            if made:
+                self._apis = {api: None}
+                return made
+        return None
 
     def context(self, handle: Any) -> Context:
         """The graphics context of a window."""

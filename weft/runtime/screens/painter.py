@@ -10,9 +10,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from weft.backends.base import as_array
-from weft.backends.gl.graphics import GL, is_software, plain
+from weft.backends.gl.graphics import GL, plain
 from weft.backends.gl.programs import linked
 from weft.backends.gl.textures import Texture
+from weft.backends.hardware import is_software
 from weft.errors import error
 from weft.runtime.screens.display import (
     Display, DriverError, GlPicture, Graphics, GraphicsError, glfw, lost, no_display

@@ -205,7 +205,7 @@ class Window(Screen):
         handle = self.display.create(width, height, title)
         if not handle:
             reason = self.display.take_error() or "unknown"
-            raise no_display(f"this display does not draw with OpenGL 3.3 ({reason})")
+            raise no_display(f"this display draws neither with OpenGL 3.3 nor with OpenGL ES 3.0 ({reason})")
         if monitor and area:
             with suppress_stderr():
                 glfw.set_window_pos(handle, *_centred((width, height), area))
