@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.runtime.live.test_slots import edited
-from tests.support.devices import DEVICES, cuda, device, executor_on, graphics, opencl, wgpu
+from tests.support.devices import DRAWING, cuda, device, embedded_graphics, executor_on, graphics, opencl, wgpu
 from tests.support.parity.cases import Case, case_of
 from tests.support.parity.rule import compare
 from tests.test_generated_parity import SecondTier
@@ -33,7 +33,7 @@ from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.hands.clock import Moment
 from weft.runtime.inspect.strands import Evaluation, compile_alone, read_patch
 
-__all__ = ["cuda", "device", "graphics", "opencl", "wgpu"]
+__all__ = ["cuda", "device", "embedded_graphics", "graphics", "opencl", "wgpu"]
 
 
 def built(text: str) -> Build:
@@ -133,7 +133,7 @@ def test_machines_agree(machine: str, name: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["levels", "memory at levels"])
 def test_cards_agree(name: str, request: pytest.FixtureRequest) -> None:
-    for language in DEVICES:
+    for language in DRAWING:
         assert compare(case(name), executor_on(language, request)).unexplained == ()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.ops.operands import exact_remainder, outside_of_period, remainder_operands
-from tests.support.devices import DEVICES, cuda, device, executor_on, graphics, opencl, wgpu
+from tests.support.devices import DRAWING, cuda, device, embedded_graphics, executor_on, graphics, opencl, wgpu
 from tests.support.exprs import Exprs, image_slot, lowered
 from tests.support.kernels import compiled, kernel, launch_of
 from tests.support.metal.executor import MetalExecutor
@@ -25,13 +25,13 @@ from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import ISAS
 from weft.ir.rates import Rate
 
-__all__ = ["cuda", "device", "graphics", "opencl", "wgpu"]
+__all__ = ["cuda", "device", "embedded_graphics", "graphics", "opencl", "wgpu"]
 
 HERE = {f"native-{isa.name}": isa for isa in ISAS.values() if llvm.runs_here(isa)}
 PERIODS = (1, 2, 4, 2.0**40, 7, 3, 100, 0.5, 0.1, 1e-3, 2.0**-20, 1e-30, 1e30, -1, -4, -7, -0.3)
 
 
-@pytest.fixture(scope="module", params=["vm", "vector", "wasm", *HERE, *DEVICES])
+@pytest.fixture(scope="module", params=["vm", "vector", "wasm", *HERE, *DRAWING])
 def machine(request: pytest.FixtureRequest) -> tuple[str, Executor]:
     match request.param:
         case "vm":
@@ -40,7 +40,7 @@ def machine(request: pytest.FixtureRequest) -> tuple[str, Executor]:
             return "vector", VectorExecutor()
         case "wasm":
             return "wasm", WasmExecutor()
-        case name if name in DEVICES:
+        case name if name in DRAWING:
             return name, executor_on(name, request)
     return request.param, NativeExecutor(llvm.plainest(HERE[request.param]))
 
@@ -89,7 +89,7 @@ def check(name: str, a: np.ndarray, b: np.ndarray, got: np.ndarray) -> None:
     if name in ("vm", "wasm"):
         expected = exact_remainder(a.astype(np.float64), b.astype(np.float64))
     off = got != expected
-    if name in DEVICES:
+    if name in DRAWING:
         whole = (np.floor(a) == a) & (np.floor(b) == b) & (np.abs(a) < 2**24)
         assert [*zip(a[off & whole], b[off & whole], got[off & whole], strict=True)][:3] == []
     else:

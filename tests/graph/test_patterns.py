@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.support.beats import given_beats
-from tests.support.devices import DEVICES, cuda, device, executor_on, graphics, opencl, wgpu
+from tests.support.devices import DRAWING, cuda, device, embedded_graphics, executor_on, graphics, opencl, wgpu
 from tests.support.kernels import MACHINES
 from tests.support.notation import MODELS, Faster, Leaf, Model, Now, Steps, Together, Turns, events, whole
 from tests.support.parity.cases import case_of
@@ -30,7 +30,7 @@ from weft.graph.patterns import PatternHit, PatternTracks, pattern_of
 from weft.runtime.compiling.stages import Request, build
 from weft.syntax.ast import Text
 
-__all__ = ["cuda", "device", "graphics", "opencl", "wgpu"]
+__all__ = ["cuda", "device", "embedded_graphics", "graphics", "opencl", "wgpu"]
 
 def euclid_model(node: Model, hits: str) -> Steps:
     """A rhythm, written out: `x..x..x.`."""
@@ -365,11 +365,11 @@ display(p@value(there) / 12, p@gate(there), min(p@since(there), 1), p@bd(there) 
 """
 
 
-@pytest.mark.parametrize("executor", ["vector", "native", *DEVICES])
+@pytest.mark.parametrize("executor", ["vector", "native", *DRAWING])
 def test_pictures_of_patterns_are_what_the_reference_shows(executor: str, request: pytest.FixtureRequest) -> None:
     case = case_of(PICTURE)
     made: Executor
-    if executor in DEVICES:
+    if executor in DRAWING:
         made = executor_on(executor, request)
     else:
         made = {"vector": VectorExecutor, "native": NativeExecutor}[executor]()

@@ -15,8 +15,8 @@ from weft.codegen.opencl import OpenCl
 from weft.codegen.wgsl import Wgsl
 
 __all__ = [
-    "COMPUTE", "DEVICES", "DRAWING", "cuda", "device", "embedded_graphics", "executor_on", "graphics", "nvidia", "opencl",
-    "wgpu",
+    "COMPUTE", "DEVICES", "DRAWING", "cuda", "device", "embedded_graphics", "executor_on", "graphics", "nvidia",
+    "opencl", "wgpu",
 ]
 
 COMPUTE = {"cuda": Cuda, "opencl": OpenCl, "wgsl": Wgsl}

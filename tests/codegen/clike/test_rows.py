@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.ops.operands import disagreements, is_about_bits, table_for, types, vector_tolerance
-from tests.support.devices import DEVICES, cuda, device, executor_on, graphics, opencl, wgpu
+from tests.support.devices import DRAWING, cuda, device, embedded_graphics, executor_on, graphics, opencl, wgpu
 from tests.support.exprs import Exprs, image_slot, lowered
 from tests.support.kernels import compiled, launch_of
 from tests.support.metal.executor import MetalExecutor
@@ -20,7 +20,7 @@ from weft.backends.launch import StateMemory
 from weft.codegen.kernel import Kernel
 from weft.ops import OPS, OpSpec
 
-__all__ = ["cuda", "device", "graphics", "opencl", "wgpu"]
+__all__ = ["cuda", "device", "embedded_graphics", "graphics", "opencl", "wgpu"]
 
 # Sines of up to a turn are the driver's own.
 DRIVER = ANGLE.scaled(2)
@@ -28,7 +28,7 @@ DRIVER = ANGLE.scaled(2)
 ROWS = [row for row in OPS.values() if not is_about_bits(row)]
 
 
-@pytest.fixture(scope="module", params=DEVICES)
+@pytest.fixture(scope="module", params=DRAWING)
 def executor(request: pytest.FixtureRequest) -> Executor:
     made = executor_on(request.param, request)
     if isinstance(made, MetalExecutor):
