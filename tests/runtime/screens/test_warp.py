@@ -201,6 +201,15 @@ def test_a_corner_is_dragged_and_kept_when_it_is_let_go():
     assert kept == changed[-1:]
 
 
+def test_where_pixels_are_small_a_corner_is_taken_from_farther():
+    for scale, is_taken in ((1.0, False), (2.0, True)):
+        pins, changed, _ = pinned()
+        pins.labels(SIZE, scale)
+        pins.press(50, 30)
+        pins.move(60, 30)
+        assert bool(changed) == is_taken
+
+
 def test_a_corner_that_would_fold_the_picture_stays():
     pins, changed, _ = pinned()
     pins.press(0, 0)

@@ -16,6 +16,7 @@ from tests.support.parameters import specs_of
 from tests.support.windows import Picture, geometry, on_x11, pointer_is_seen, resize, screen, set_property, xdotool
 from weft.errors import Diagnostic, WeftError
 from weft.runtime.hands.inputs import Inputs
+from weft.runtime.screens.screen import Overlay
 
 if TYPE_CHECKING:
     from weft.runtime.screens.window import Window
@@ -561,6 +562,45 @@ def test_a_context_that_cannot_be_had_is_an_error_in_plain_words() -> None:
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=True)
     assert ended.stderr == ""
     assert ended.stdout.split() == ["display-lost"] * 3
+
+
+@on_x11
+def test_on_a_monitor_of_small_pixels_letters_are_larger(commands: list[str]) -> None:
+    from weft.runtime.screens.window import Window
+
+    heights = []
+    try:
+        for resources in (b"", b"Xft.dpi:\t192\n"):
+            set_property(None, "RESOURCE_MANAGER", "STRING", resources)
+            with Window("weft", 800, 480, vsync=False) as window:
+                window.annotate(Overlay(note="what happened"))
+                heights.append(window._labels(window.frame_size)[0].place.height)
+    finally:
+        set_property(None, "RESOURCE_MANAGER", "STRING", b"")
+    assert heights[1] > 1.7 * heights[0]
+
+
+def test_where_a_unit_of_the_desktop_is_several_pixels_all_of_it_is_in_pixels(
+    window: Window, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a Mac and by Wayland."""
+    from weft.runtime.screens.window import glfw
+
+    window.present(noise(320, 180))
+    monkeypatch.setattr(glfw, "get_framebuffer_size", lambda handle: (640, 360))
+    monkeypatch.setattr(glfw, "get_window_content_scale", lambda handle: (2.0, 2.0))
+    monkeypatch.setattr(glfw, "get_cursor_pos", lambda handle: (80.0, 45.0))
+    window._on_pointer(window._handle, 80.0, 45.0)
+    snapshot = window.inputs.snapshot()
+    assert (snapshot["mouse@x"], snapshot["mouse@y"]) == (0.25, 0.25)
+    assert window.read_back().shape == (360, 640, 4)
+    window.toggle_pins()
+    window.redraw()
+    window._pins.press(*(2 * each for each in (318, 178)))
+    monkeypatch.setattr(glfw, "get_cursor_pos", lambda handle: (298.0, 168.0))
+    window._on_pointer(window._handle, 298.0, 168.0)
+    assert window._warp.corners is not None
+    assert window._warp.corners[2] == pytest.approx((300 / 320, 170 / 180))
 
 
 # Xlib ends a process of which a request is refused, hence one of its own. No window has the number 1.

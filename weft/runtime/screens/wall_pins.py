@@ -15,7 +15,8 @@ from weft.runtime.screens.warp import PLAIN, Point, Warp, WarpError, from_quad
 
 _CORNERS = ("upper left", "upper right", "lower right", "lower left")
 
-# Pixels of the frame: how near to a corner a press takes it, and how far keys move it without and with Shift.
+# How near to a corner a press takes it, in pixels of a monitor with the content scale 1; and how far keys move it
+# without and with Shift, in pixels of the frame.
 _NEAR = 40.0
 _STEP, _FAR_STEP = 1.0, 10.0
 
@@ -41,7 +42,7 @@ class WallPins:
         self.is_open = False
         self._changed, self._kept = changed, kept
         self._warp = PLAIN
-        self._picture, self._frame = (1, 1), (1, 1)
+        self._picture, self._frame, self._scale = (1, 1), (1, 1), 1.0
         self._point = 0
         """The corner that is moved, or the point of the grid."""
         self._dragged: tuple[float, float] | None = None
@@ -67,7 +68,7 @@ class WallPins:
         points = self._points
         away = [math.hypot(x - px, y - py) for px, py in points]
         nearest = min(range(len(points)), key=away.__getitem__)
-        if away[nearest] <= _NEAR:
+        if away[nearest] <= _NEAR * self._scale:
             self._point = nearest
             self._dragged = points[nearest][0] - x, points[nearest][1] - y
 
@@ -142,7 +143,7 @@ class WallPins:
     def labels(self, frame: tuple[int, int], scale: float) -> tuple[Label, ...]:
         """A ring around the point that the keys move, and what they do, in a frame (width, height) on a monitor with
         this content scale."""
-        self._frame = frame
+        self._frame, self._scale = frame, scale
         wanted = frame, scale, self._warp, self._point, self._note
         if wanted != self._drawn and all(frame):
             self._drawn, self._labels = wanted, tuple(self._made(frame, scale))
