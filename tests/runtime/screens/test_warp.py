@@ -377,6 +377,31 @@ def test_a_wall_is_followed_when_the_window_opens(display, tmp_path):
 
 
 @on_x11
+def test_a_window_that_comes_to_another_monitor_lies_as_is_kept_for_that(display, monkeypatch, eventually):
+    from weft.runtime.screens.display import glfw
+    from weft.runtime.screens.window import Window
+
+    # The display has one monitor: its right half is another one here.
+    def name(window):
+        return "right" if glfw.get_window_pos(window._handle)[0] >= 400 else "left"
+
+    monkeypatch.setattr(Window, "_on_monitor", property(name))
+    walls = Walls()
+    walls.keep("right", "", Warp(turn=180))
+    walls.keep("left", "", Warp(turn=90))
+    with Window("weft", *SIZE, vsync=False, walls=walls) as window:
+        for left, turn in ((400, 180), (0, 90), (500, 180)):
+            glfw.set_window_pos(window._handle, left, 0)
+            eventually(lambda turn=turn: window._warp.turn == turn, meanwhile=window.poll)
+        # While it is pinned, what is done there is not lost.
+        window.toggle_pins()
+        window._on_key(window._handle, glfw.KEY_X, 0, glfw.PRESS, 0)
+        glfw.set_window_pos(window._handle, 0, 0)
+        eventually(lambda: name(window) == "left", meanwhile=window.poll)
+        assert window._warp == Warp(turn=180, flip_x=True)
+
+
+@on_x11
 @pytest.mark.parametrize("level", [255, 128, 40])
 def test_two_blended_windows_are_flat(display, tmp_path, eventually, level):
     """The light of both, where they overlap, is that of one."""

@@ -140,6 +140,8 @@ class Window(Screen):
         self._explained: ExplainedPixel | None = None
         self._explained_painter = ExplainedPainter()
         self._walls, self._name, self._warp = walls or Walls(), name, PLAIN
+        self._wall_monitor = ""
+        """The name of the monitor on whose wall it lies."""
         self._pins = WallPins(self._lie, self._keep_wall)
         self._latest: Shown | None = None
         """The latest picture, which a test card may hide."""
@@ -169,6 +171,7 @@ class Window(Screen):
             glfw.set_cursor_pos_callback(self._handle, self._on_pointer)
             glfw.set_scroll_callback(self._handle, self._on_scroll)
             glfw.set_window_size_callback(self._handle, self._on_size)
+            glfw.set_window_pos_callback(self._handle, lambda *_: self._follow_monitor())
             glfw.set_framebuffer_size_callback(self._handle, lambda *_: self._point())
             glfw.set_window_iconify_callback(self._handle, self._on_minimise)
             # While the window is being resized, macOS does not return from polling, but needs pictures.
@@ -358,7 +361,13 @@ class Window(Screen):
 
     def _follow_wall(self) -> None:
         """Has the picture lie as is kept for the monitor."""
+        self._wall_monitor = self._on_monitor
         self._lie(self._walls.of(self._on_monitor, self._name))
+
+    def _follow_monitor(self) -> None:
+        """The same, if the window has come to another monitor. A picture that is being pinned stays as it is."""
+        if not self._pins.is_open and self._on_monitor != self._wall_monitor:
+            self._follow_wall()
 
     def _lie(self, warp: Warp) -> None:
         self._warp = warp
