@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import random
+from itertools import islice
 
 import pytest
 from lsprotocol import types
 
-from benchmarks.generated import patch
+from benchmarks.generated import edits as typed, patch
 from tests.support.edits import session
 from tests.support.mutations import mutated, programs
 from weft.contexts import context_table
@@ -16,6 +18,7 @@ from weft.editor.documents import Document, Documents
 from weft.editor.protocol import _with_warnings
 from weft.editor.questions import Diagnosis, Finding
 from weft.errors import Diagnostic, Source, WeftError
+from weft.graph.scope import Scope
 from weft.media.sampled import header_if_whole
 from weft.permissions import DEFAULT_PERMISSIONS
 from weft.runtime.compiling.stages import Request, analyse
@@ -109,6 +112,22 @@ def test_what_is_said_at_once_are_the_errors_of_a_check():
                 assert found == [(code, message, line) for _, code, message, line, _ in map(as_shown, alone)], shown
                 wrong += bool(found)
     assert wrong > 10
+
+
+def test_what_earlier_texts_have_left_is_dropped_in_pauses(monkeypatch):
+    monkeypatch.setattr("weft.runtime.compiling.kept._MOST_ANEW", 1000)
+    monkeypatch.setattr("weft.runtime.compiling.kept._MOST_TIMES", 1)
+    documents, made = Documents(), patch("evening", 30, 1)
+    checker = Checker(documents, context_table(), DEFAULT_PERMISSIONS)
+    uri, scopes = "file:///a.weft", []
+    for turn, edit in enumerate(islice(typed(made.text), 61)):
+        documents.update({uri: Document(uri, edit.text)})
+        checker.diagnose(uri)
+        assert (checker.facts(uri) is None) == (edit.kind == "mistake")
+        if turn % 20 == 0:
+            gc.collect()
+            scopes.append(sum(isinstance(each, Scope) for each in gc.get_objects()))
+    assert max(scopes) < 9 * scopes[0]
 
 
 def test_warnings_that_take_a_moment_do_not_flicker():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -56,13 +57,9 @@ class Checker:
         """The errors of a document, and the warnings that a compile gives."""
         document = self._documents.by_uri[uri]
         kept = self._kept.get_or_make(uri, KeptBuild)
-        request = Request(
-            document.source, self._contexts, probe=header_if_whole, permissions=self._permissions,
-            read=self._documents.read,
-        )  # fmt: skip
         self._meant.forget(uri)
         try:
-            meaning = understood(request, kept)
+            meaning = understood(self._request(document), kept)
             self._meant.keep(uri, (document, meaning))
             found: Iterable[Diagnostic] = meaning.warnings
         except WeftError as failure:
@@ -78,7 +75,23 @@ class Checker:
         known, kept = self._meant.find(uri), self._kept.find(uri)
         if known is None or kept is None or known[0] is not self._documents.by_uri[uri]:
             return None
-        return self._facts(known[1], kept)
+        if kept.has_grown:
+            self._diagnose_anew(uri)
+            known, kept = self._meant.find(uri), self._kept.find(uri)
+        return self._facts(known[1], kept) if known is not None and kept is not None else None
+
+    def _diagnose_anew(self, uri: str) -> Diagnosis:
+        """The errors of a document, found from scratch: all is dropped that earlier texts have left."""
+        self._kept.forget(uri)
+        found = self.diagnose(uri)
+        gc.collect()
+        return found
+
+    def _request(self, document: Document) -> Request:
+        return Request(
+            document.source, self._contexts, probe=header_if_whole, permissions=self._permissions,
+            read=self._documents.read,
+        )  # fmt: skip
 
     def _facts(self, made: Meaning, kept: KeptBuild) -> Mapping[str, InstanceFacts]:
         graph = made.checked.graph(self._contexts)
@@ -106,10 +119,7 @@ class Checker:
     def costs(self, uri: str) -> Mapping[int, float]:
         """The shares of the work at each pixel that the statements of a document have, by their lines from 0."""
         document = self._documents.by_uri[uri]
-        request = Request(
-            document.source, self._contexts, probe=header_if_whole, permissions=self._permissions,
-            read=self._documents.read,
-        )  # fmt: skip
+        request = self._request(document)
         try:
             costs = costs_of_statements(build(request).units, document.source)
         except WeftError:
@@ -130,10 +140,7 @@ class Checker:
         return found
 
     def _curves_of(self, document: Document) -> TimeCurves | None:
-        request = Request(
-            document.source, self._contexts, probe=header_if_whole, permissions=self._permissions,
-            read=self._documents.read,
-        )  # fmt: skip
+        request = self._request(document)
         kept = KeptBuild()
         try:
             made = understood(request, kept)

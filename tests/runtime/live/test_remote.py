@@ -130,6 +130,17 @@ def test_numbers_are_turned_without_a_save(editor: LinkedEditor) -> None:
         assert words in editor.ask("turn", **refused)["problem"]
 
 
+def test_a_number_that_is_turned_waits_for_no_frame(folder: Path, tmp_path: Path) -> None:
+    """The next one is due after the end of the performance."""
+    patch = tmp_path / "slow.weft"
+    patch.write_text(f"{TEXT}me<fps> = 0.1\n")
+    with Performance(patch, "--headless", "--no-audio", "--duration", "8") as performance:
+        performance.wait_for("tier")
+        with LinkedEditor(patch) as editor:
+            assert editor.ask("turn", numbers=[{"line": 4, "column": 24, "value": 0.9}])["ok"]
+        performance.wait_for("swap")
+
+
 def test_parameters_are_set_and_told(editor: LinkedEditor, performance: Performance) -> None:
     editor.ask("want", kinds=["values", "costs"])
     speed = {"name": "speed@v", "value": 1.5, "file": str(performance.patch), "line": 3}

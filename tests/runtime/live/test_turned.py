@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -19,7 +20,7 @@ from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.compiling.worker import LoadResult
 from weft.runtime.hands.inputs import Inputs
 from weft.runtime.live.events import EventLog, Reporter
-from weft.runtime.live.saves import without_overtaken
+from weft.runtime.live.saves import Saves, without_overtaken
 from weft.runtime.live.session import Limits, Session
 from weft.runtime.live.turned import NotTurnedError, TurnedNumbers, last_edited
 from weft.runtime.program.files import SetList
@@ -86,6 +87,17 @@ def test_a_save_wins() -> None:
     numbers = turned(TEXT, "1 5 0.6")
     numbers.follow(TEXT.replace(b"20", b"30"))
     assert (numbers.values, numbers.take()) == ({}, None)
+
+
+def test_an_editor_turns_numbers_of_the_text_that_was_accepted_last_alone() -> None:
+    numbers, submitted = TurnedNumbers(), list[bytes]()
+    then, now = Saved(TEXT, 0.0), Saved(TEXT.replace(b"20", b"30"), 1.0)
+    saves = cast(Saves, SimpleNamespace(accepted=now, turn=submitted.append))
+    numbers.turn_now(saves, now, {(1, 5): 0.6, (3, 15): 8})
+    numbers.turn_now(saves, now, {(1, 5): 0.6})
+    numbers.turn_now(saves, then, {(1, 5): 0.7})
+    assert submitted == [now.data.replace(b"0.5", b"0.6").replace(b"7", b"8")]
+    assert (numbers.text, numbers.take()) == (now.data, None)
 
 
 def test_the_same_text_in_another_size_keeps_them() -> None:

@@ -96,6 +96,11 @@ class KeptBuild:
         """Takes over everything that another build left, and drops its own."""
         vars(self).update(vars(other))
 
+    @property
+    def has_grown(self) -> bool:
+        """Whether much is kept that no text needs any more: a build from scratch would keep far less."""
+        return self._spent > self._spent_alone + max(_MOST_ANEW, _MOST_TIMES * self._spent_alone)
+
     def would_lose_much(self, edit: Edit) -> bool:
         """Whether a build of this text, which is known to fail, would forget much that the next one needs."""
         return len(self._meant.keys() - edit.kept) > _MOST_LOST
@@ -345,6 +350,9 @@ _TOLD_ALONE = frozenset({TOO_LARGE, CYCLE, "too-many-errors"})
 
 # This many steps take a tenth of a second.
 _MOST_ANEW = 100_000
+
+# What is kept may have taken this many times the steps of a build from scratch, and those.
+_MOST_TIMES = 3
 
 # After a correction, evaluating this many names again takes a few milliseconds.
 _MOST_LOST = 12

@@ -148,14 +148,13 @@ class RemoteControl:
 
     def __init__(
         self, saves: Saves, turned: TurnedNumbers, parameters: ParameterBank, clock: Clock, sound: SoundFigures,
-        request: Callable[[str, str], None], drawn: deque[float], events: EventLog, mention: Callable[[str], None],
+        drawn: deque[float], events: EventLog, mention: Callable[[str], None],
     ) -> None:  # fmt: skip
-        """Nobody is listened to before `open`. `request` has the session execute a command, and `mention` tells the
-        performer; both are called by another thread. `drawn` has the seconds that the last frames took."""
+        """Nobody is listened to before `open`. `mention` tells the performer, and is called by another thread. `drawn`
+        has the seconds that the last frames took."""
         self._saves, self._turned, self._parameters = saves, turned, parameters
         self._clock, self._sound, self._events = clock, sound, events
-        self._request, self._mention = request, mention
-        self._drawn = drawn
+        self._drawn, self._mention = drawn, mention
         self.fps = 0.0
         """The frames a second that are aimed at."""
         self.cursor: int | None = None
@@ -400,8 +399,8 @@ class RemoteControl:
                 raise RefusedWishError(f"no number begins in {place} of the text that was played last")
         if len(values) > _MOST_NUMBERS:
             raise RefusedWishError(f"more than {_MOST_NUMBERS} numbers are not turned at once; send a text")
-        turned = (f"{line} {column} {value!r}" for (line, column), value in values.items())
-        self._request("turn", " ".join([accepted.hash, *turned]))
+        # At once: the frame that is drawn now would be waited for, and then the next one.
+        self._turned.turn_now(self._saves, accepted, values)
 
     def _set(self, name: str, value: float) -> None:
         name = name if "@" in name else f"{name}@v"

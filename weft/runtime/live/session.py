@@ -160,7 +160,7 @@ class Session:
         self._in_hand = NumbersInHand(self._turned, self.reporter)
         self._writer = TextWriter(self._saves, self.inputs.parameters, self._turned, self.reporter, self.is_writable)
         self.remote = RemoteControl(
-            self._saves, self._turned, self.inputs.parameters, self.clock, self.sound, self.request,
+            self._saves, self._turned, self.inputs.parameters, self.clock, self.sound,
             self._ticker.drawn, self.reporter.events, self.reporter.mention,
         )  # fmt: skip
 
@@ -521,8 +521,10 @@ class Session:
             self._take_in()
             while self._requests:
                 self.command(*self._requests.popleft())
-            if text := self._glide.text() or self._turned.take():
+            if text := self._glide.text():
                 self._saves.turn(text)
+            else:
+                self._turned.pass_on(self._saves)
             if self.settings.get("fps", 60) != aimed:
                 aimed = self.remote.fps = self.settings.get("fps", 60)
                 stats = FrameStats(aimed)
@@ -787,10 +789,9 @@ class Session:
                 self._load(argument)
             case "numbers":
                 self._in_hand.toggle(self._screen.panel, self.path)
-            case "number" | "turn":
-                turn = self._turned.turn_all if name == "turn" else self._turned.turn
+            case "number":
                 try:
-                    turn(self._saves.accepted.data, argument)
+                    self._turned.turn(self._saves.accepted.data, argument)
                 except NotTurnedError as failure:
                     self.reporter.mention(str(failure))
             case _:

@@ -4,11 +4,14 @@ replaces them. And how these numbers and the values of parameters are written in
 from __future__ import annotations
 
 import math
+import threading
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
 
 from weft.codes.rows import InternalError
 from weft.contexts import OWN_CONTEXTS
@@ -26,6 +29,9 @@ from weft.runtime.screens.panel import ControlPanel
 from weft.syntax.layout import arrange
 from weft.syntax.number_places import Place, numbers_of
 from weft.syntax.scanner import NUMBER, UnreadableError, decode, scan
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # The number of digits that a number has in the text.
 _DIGITS = 7
@@ -171,9 +177,19 @@ class Glide:
         return True
 
 
+def _alone(method: Callable[Concatenate[TurnedNumbers, P], T]) -> Callable[Concatenate[TurnedNumbers, P], T]:
+    """A method during which no other thread is in such a one."""
+    @wraps(method)
+    def alone(numbers: TurnedNumbers, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        with numbers._lock:
+            return method(numbers, *args, **kwargs)
+
+    return alone
+
+
 @dataclass
 class TurnedNumbers:
-    """The numbers that have other values than in the text that was saved."""
+    """The numbers that have other values than in the text that was saved. Any thread may turn them."""
 
     text: bytes = b""
     """The text that the places belong to."""
@@ -191,7 +207,9 @@ class TurnedNumbers:
     _offered: dict[Place, ParameterSpec] = field(default_factory=dict)
     _seen: int = 0
     """The number of changes of the sliders that were taken over."""
+    _lock: threading.RLock = field(default_factory=threading.RLock, repr=False, compare=False)
 
+    @_alone
     def offer(self, path: str) -> None:
         """Offers the numbers of the statement edited last, in the file at this path. Raises NotTurnedError without
         any."""
@@ -228,6 +246,7 @@ class TurnedNumbers:
                 self.values[place] = value
                 self._has_changed = True
 
+    @_alone
     def turn(self, text: bytes, argument: str) -> None:
         """Turns a number of a text: `argument` is its line, its column and its value. Raises NotTurnedError."""
         try:
@@ -236,14 +255,20 @@ class TurnedNumbers:
             raise NotTurnedError("a number is turned by its line, its column and its value") from None
         self._turn(text, line, column, value)
 
-    def turn_all(self, text: bytes, argument: str) -> None:
-        """Turns numbers of a text: `argument` is its hash, and line, column and value of each. A text with another hash
-        has replaced the one that was meant, and stays as it is. Raises NotTurnedError."""
-        known, *words = argument.split()
-        if known == Saved(text, 0.0).hash:
-            numbers = list(map(float, words))
-            for line, column, value in zip(numbers[::3], numbers[1::3], numbers[2::3], strict=True):
-                self._turn(text, line, column, value)
+    @_alone
+    def turn_now(self, saves: Saves, saved: Saved, values: Mapping[Place, float]) -> None:
+        """Turns numbers of the text that was `saved` last, and has it compiled with them at once. A text that has
+        replaced it stays as it is. Raises NotTurnedError."""
+        if saves.accepted.data == saved.data:
+            for (line, column), value in values.items():
+                self._turn(saved.data, line, column, value)
+            self.pass_on(saves)
+
+    @_alone
+    def pass_on(self, saves: Saves) -> None:
+        """Has the text compiled with these numbers, if any was turned since the last time."""
+        if (text := self.take()) is not None:
+            saves.turn(text)
 
     def _turn(self, text: bytes, line: float, column: float, value: float) -> None:
         if not math.isfinite(value):
@@ -262,6 +287,7 @@ class TurnedNumbers:
         self.values, self._accepted, self._has_changed = {}, {}, False
         self.sliders, self._offered, self._seen = ParameterBank(), {}, 0
 
+    @_alone
     def take(self) -> bytes | None:
         """The text with these numbers, if any was turned since the last call."""
         self._follow_sliders()
@@ -270,18 +296,22 @@ class TurnedNumbers:
         self._has_changed = False
         return self.written()
 
+    @_alone
     def written(self) -> bytes:
         """The text with these numbers."""
         return _with_numbers(self.text, {self._numbers[place]: value for place, value in self.values.items()})
 
+    @_alone
     def accept(self) -> None:
         """Notes that a program plays with these numbers."""
         self._accepted = dict(self.values)
 
+    @_alone
     def refuse(self) -> None:
         """Goes back to the numbers with which a program has played."""
         self.values = dict(self._accepted)
 
+    @_alone
     def follow(self, text: bytes) -> None:
         """Notes that a text plays as it was saved. If the text is the same, the numbers are turned again; else they
         have the values of the text."""
