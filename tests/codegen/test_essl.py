@@ -37,12 +37,15 @@ def kernel_of(text: str) -> Kernel:
 
 
 def shaders_of(made: Build) -> Iterator[Shader]:
-    """All that a text becomes: pictures as pixels and as floats, and strands over points."""
+    """All that a text becomes: pictures as pixels and as floats, and strands over points; for browsers, and for drivers
+    without the points."""
     for kernel in (kernel for unit in made.units for kernel in unit.kernels):
         is_picture = kernel.context == "visual" and kernel.sweep == "grid" and len(kernel.outputs) in (1, 3, 4)
         for packed in {False, is_picture}:
             try:
                 yield from essl.passes(kernel, packed)
+                if kernel.sweep == "grid":
+                    yield from essl.over_picture(kernel, packed).shaders
             except UnsuitableError:
                 assert kernel.context == "audio" or glsl_refuses(kernel)
 
@@ -82,6 +85,17 @@ def test_shaders_of_generated_programs_are_in_order(start: int) -> None:
 
 def test_the_vertex_shader_is_in_order() -> None:
     assert problems([essl.VERTEX], "vert") == []
+
+
+def test_own_shaders_for_the_desktop_are_in_order_for_drivers() -> None:
+    from weft.runtime.screens import painter, warp_painter
+
+    vertices = [glsl.VERTEX, painter._VERTEX_SHADER, warp_painter._VERTEX_SHADER]
+    fragments = [glsl.surveying(), glsl.resampling(), painter._FRAGMENT_SHADER, warp_painter._FRAGMENT_SHADER]
+    for stage, texts in (("vert", vertices), ("frag", fragments)):
+        found = [essl.from_desktop(text.encode("ascii")).decode() for text in texts]
+        assert all(text.startswith("#version 300 es") for text in found)
+        assert problems(found, stage) == []
 
 
 def test_names_that_browsers_reserve_are_not_given() -> None:
