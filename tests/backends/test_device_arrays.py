@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 
 from tests.support.compute import nvidia, opencl, wgpu
-from tests.support.gl import Graphics, graphics
+from tests.support.gl import Graphics, embedded_graphics, graphics
 from tests.support.metal.executor import device
 from tests.support.metal.library import in_place
 from weft.backends.base import Backend
 from weft.backends.cpu import CpuVisual
 from weft.backends.cuda.backend import CudaVisual
-from weft.backends.gl.backend import GlVisual
+from weft.backends.gl.backend import EmbeddedGlVisual, GlVisual
 from weft.backends.metal.backend import MetalVisual
 from weft.backends.opencl.backend import ClVisual
 from weft.backends.wgpu.backend import WgpuVisual
 
-__all__ = ["device", "graphics", "nvidia", "opencl", "wgpu"]
+__all__ = ["device", "embedded_graphics", "graphics", "nvidia", "opencl", "wgpu"]
 
 
 def what_goes_there_comes_back(backend: Backend, dtype: type[np.generic] = np.float32) -> None:
@@ -86,6 +86,11 @@ def test_on_the_cpu(check: Callable[[Backend], None]) -> None:
 @each
 def test_with_opengl(check: Callable[[Backend], None], graphics: Graphics) -> None:
     check(GlVisual(graphics))
+
+
+@each
+def test_with_opengl_es(check: Callable[[Backend], None], embedded_graphics: Graphics) -> None:
+    check(EmbeddedGlVisual(embedded_graphics))
 
 
 @each

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from tests.backends.gl import test_backend as desktop
 from tests.codegen.test_glsl_pictures import MEMORIES, remembering
 from tests.support.gl import GlExecutor, Graphics, embedded_graphics
 from tests.support.parity.cases import case_of_seed
@@ -14,10 +16,48 @@ from tests.support.shown import expected_of
 from tests.support.together import all_but
 from tests.support.tolerances import OFF_SHARE
 from tests.test_patches import PICTURES_OF
+from weft.backends.gl.abilities import abilities_of
+from weft.backends.gl.egl import DESKTOP, EMBEDDED, GlApi
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
 
 __all__ = ["embedded_graphics"]
+
+AFTER_ES = {
+    "computes", "copies_layers", "indexes_buffers", "keeps_programs", "orders_drawing", "reads_layers",
+    "reads_textures", "tells_losses",
+}
+"""What OpenGL ES 3.0 has not, or weft does without there."""
+
+
+@pytest.fixture(scope="module")
+def graphics(embedded_graphics: Graphics) -> Graphics:
+    return embedded_graphics
+
+
+# What is said there of the memory of a card is true here.
+test_what_the_card_remembers_can_be_read = desktop.test_what_the_card_remembers_can_be_read
+test_images_are_resampled_as_the_processor_does_it = desktop.test_images_are_resampled_as_the_processor_does_it
+test_state_goes_to_a_card_and_back = desktop.test_state_goes_to_a_card_and_back_by_what_was_allocated
+test_what_is_remembered_stays_where_it_is = desktop.test_what_is_remembered_stays_where_it_is_while_there_is_room
+test_a_card_finds_what_is_not_finite = desktop.test_a_card_finds_what_is_not_finite_in_what_it_remembers
+test_errors_of_the_driver_are_told = desktop.test_errors_of_the_driver_are_told
+
+
+@pytest.mark.parametrize(
+    ("api", "version", "extensions", "lacks"),
+    [
+        (DESKTOP, (4, 5), (), set()),
+        (DESKTOP, (4, 1), (), {"computes", "copies_layers", "reads_layers", "orders_drawing", "tells_losses"}),
+        (DESKTOP, (3, 1), (), {"draws_floats", *AFTER_ES} - {"indexes_buffers"}),
+        (EMBEDDED, (3, 2), (), AFTER_ES - {"tells_losses"}),
+        (EMBEDDED, (3, 0), ("GL_EXT_color_buffer_float",), AFTER_ES),
+        (EMBEDDED, (3, 1), ("GL_EXT_color_buffer_half_float",), {"draws_floats", *AFTER_ES}),
+    ],
+)
+def test_abilities(api: GlApi, version: tuple[int, int], extensions: tuple[str, ...], lacks: set[str]) -> None:
+    found = asdict(abilities_of(api, version, extensions))
+    assert {name for name, there in found.items() if not there} == lacks
 
 
 @pytest.mark.parametrize("path", all_but(2, PICTURES_OF), ids=lambda path: path.stem)
