@@ -19,6 +19,16 @@ def test_what_no_wall_can_be(weft, warp, words):
     assert words in weft("run", "plain.weft", "--warp", warp, code=2).stderr
 
 
+def test_a_window_that_the_patch_does_not_have_is_told(weft):
+    assert 'no display(…, to: "sdie") is in the patch' in weft(
+        "run", "plain.weft", "--warp", "sdie=turn:90", "--frames", "1", "--no-audio", code=2
+    ).stderr  # fmt: skip
+
+
+def test_an_outlet_has_no_wall(weft):
+    assert "http:8080 is no window" in weft("run", "plain.weft", "--warp", "http:8080=turn:90", code=2).stderr
+
+
 def test_without_a_window_there_is_no_wall(weft):
     assert "--headless shows nothing" in weft("run", "plain.weft", "--headless", "--warp", "turn:90", code=2).stderr
 

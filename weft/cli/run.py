@@ -384,6 +384,9 @@ class _RunOptions:
                 options.fullscreen or options.shows_text or options.monitor is not None
             ):
                 raise click.UsageError(f"{visible(name)} is no window: it has a size, but no monitor and no text")
+        for name in dict(self.warps):
+            if outlet_of(name):
+                raise click.UsageError(f"{visible(name)} is no window: it has no wall")
         if len(dict(self.windows)) < len(self.windows):
             raise click.UsageError("--window is given twice for one window")
         if self.midi_clock and (self.link or self.no_midi):
@@ -452,7 +455,8 @@ class _RunOptions:
                 return exit_code_of(first.diagnostics)
             show(first.diagnostics)
             if session.programs.running is not None and len(session.patches.patches) == 1:
-                check_windows(filter(None, dict(self.windows)), [target for target in session.targets if target])
+                named = dict.fromkeys((*dict(self.windows), *dict(self.warps)))
+                check_windows(filter(None, named), [target for target in session.targets if target])
             if session.programs.running is None and self._ends_by_itself:
                 _emit_error(session, first)
                 return exit_code_of(first.diagnostics)
@@ -511,10 +515,14 @@ class _RunOptions:
             further = dict(self.windows)
             own = further.pop("", WindowOptions())
             # The first window may show a picture with a name.
-            named = further.get(next(iter(session.targets), ""), WindowOptions())
+            first_target = next(iter(session.targets), "")
+            named = further.get(first_target, WindowOptions())
+            warps = dict(self.warps)
+            if first_target in warps:
+                warps.setdefault("", warps[first_target])
             monitors = (self.monitor, own.monitor, named.monitor)
             patch = None if comes_with_weft(session.path) else session.path
-            walls = Walls(patch, dict(self.warps), session.reporter.mention)
+            walls = Walls(patch, warps, session.reporter.mention)
             windows.callback(walls.close)
             def opened() -> Windows:
                 return Windows(

@@ -431,6 +431,21 @@ def test_two_blended_windows_are_flat(display, tmp_path, eventually, level):
 
 @on_x11
 @pytest.mark.long
+def test_the_first_window_lies_as_the_name_of_its_picture_says(display, tmp_path, eventually):
+    from tests.support.performance import Performance
+
+    patch = tmp_path / "show.weft"
+    patch.write_text('me<width> = 640\nme<height> = 360\ndisplay(me@x < 0.5, to: "beamer")\n')
+
+    def levels():
+        return screen(tmp_path)[180, [100, 540], 0].tolist()
+
+    with Performance(patch, "--no-audio", "--warp", "beamer=flip:x"):
+        eventually(lambda: levels() == [0, 255], seconds=20)
+
+
+@on_x11
+@pytest.mark.long
 def test_corners_are_dragged_over_a_test_card(display, tmp_path, eventually):
     from tests.support.performance import Performance
 
