@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tests.support.choices import on_processor
 from tests.support.compute import nvidia, opencl, wgpu
-from tests.support.gl import graphics, that_computes
+from tests.support.gl import embedded_graphics, graphics, that_computes
 from tests.support.metal.executor import device
 from tests.support.metal.library import in_place
 from tests.support.together import all_but
@@ -23,7 +23,7 @@ from tests.support.tolerances import OFF_SHARE
 from weft.backends.base import Bindable, Env
 from weft.backends.card import CardBackend
 from weft.backends.cuda.backend import CudaVisual
-from weft.backends.gl.backend import GlVisual
+from weft.backends.gl.backend import EmbeddedGlVisual, GlVisual
 from weft.backends.launch import Value
 from weft.backends.metal.backend import MetalVisual
 from weft.backends.opencl.backend import ClVisual
@@ -39,7 +39,7 @@ from weft.runtime.films.offline import Offline
 from weft.runtime.program.coordinator import ProgramRunner
 from weft.runtime.program.program import ProgramLoader
 
-__all__ = ["device", "graphics", "nvidia", "opencl", "that_computes", "wgpu"]
+__all__ = ["device", "embedded_graphics", "graphics", "nvidia", "opencl", "that_computes", "wgpu"]
 
 SIZE = {"width": 31.0, "height": 17.0}
 
@@ -72,7 +72,7 @@ SHOWN = {
     "a picture where the frame says": f"{CHAIN}display(trail@v(me@x ~ me@x + me@time * 3), fract(level), 0)\n",
 }
 
-CARDS: tuple[type[CardBackend], ...] = (GlVisual, MetalVisual, ClVisual, WgpuVisual, CudaVisual)
+CARDS: tuple[type[CardBackend], ...] = (GlVisual, EmbeddedGlVisual, MetalVisual, ClVisual, WgpuVisual, CudaVisual)
 
 
 @pytest.fixture(params=CARDS, ids=lambda card: card.library)
@@ -81,6 +81,8 @@ def card(request: pytest.FixtureRequest, device: Any, monkeypatch: pytest.Monkey
     found: type[CardBackend] = request.param
     if found is GlVisual:
         request.getfixturevalue("graphics")
+    elif found is EmbeddedGlVisual:
+        request.getfixturevalue("embedded_graphics")
     elif found is ClVisual:
         request.getfixturevalue("opencl")
     elif found is WgpuVisual:
@@ -258,6 +260,17 @@ def test_several_strands_are_read_in_one_go(that_computes: Any, monkeypatch: pyt
     assert waits(calls) == 1
     for ref in asked:
         np.testing.assert_allclose(given[ref], wanted[ref], rtol=1e-4)
+
+
+def test_strands_are_read_where_they_are_drawn(embedded_graphics: Any) -> None:
+    text = f"{RAMPS}compute(ramp@v(me@x ~ mouse@x), back@v(me@x ~ 0.3))\n"
+    expected, found = (running(text, asked) for asked in ("vector", "gles"))
+    exposed = [each for part in found.parts for each in getattr(part.compiled, "exposed", {}).values()]
+    assert len(exposed) == 2
+    assert all(each.points is not None for each in exposed)
+    for number in range(3):
+        env = Env(31, 17, number, number / 60, 1 / 60, {"mouse@x": 0.1 * number})
+        np.testing.assert_allclose(numbers(found, env), numbers(expected, env), rtol=1e-4)
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------

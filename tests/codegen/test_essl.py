@@ -37,8 +37,8 @@ def kernel_of(text: str) -> Kernel:
 
 
 def shaders_of(made: Build) -> Iterator[Shader]:
-    """All that a text becomes: pictures as pixels and as floats, and strands over points; for browsers, and for drivers
-    without the points."""
+    """All that a text becomes: pictures as pixels and as floats, and strands over points; for browsers, and for
+    drivers."""
     for kernel in (kernel for unit in made.units for kernel in unit.kernels):
         is_picture = kernel.context == "visual" and kernel.sweep == "grid" and len(kernel.outputs) in (1, 3, 4)
         for packed in {False, is_picture}:
@@ -46,6 +46,8 @@ def shaders_of(made: Build) -> Iterator[Shader]:
                 yield from essl.passes(kernel, packed)
                 if kernel.sweep == "grid":
                     yield from essl.over_picture(kernel, packed).shaders
+                else:
+                    yield essl.over_points(kernel)
             except UnsuitableError:
                 assert kernel.context == "audio" or glsl_refuses(kernel)
 

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tests.support.gl import GlExecutor, Graphics, graphics
+from tests.support.gl import GlExecutor, Graphics, embedded_graphics, graphics
 from tests.support.parity.cases import Case, case_of, case_of_seed
 from tests.support.parity.rule import Outcome, compare, off_share
 from tests.support.parity.shrink import report
@@ -26,7 +26,7 @@ from weft.errors import Source
 from weft.names import StrandRef
 from weft.runtime.compiling.stages import Request, build
 
-__all__ = ["graphics"]
+__all__ = ["embedded_graphics", "graphics"]
 
 # Each takes a fifth of a second: two shaders, which the driver compiles again. `WEFT_PARITY=20000` tries this many
 # others.
@@ -195,7 +195,8 @@ POINTS = {
 
 
 @pytest.mark.parametrize("text", POINTS.values(), ids=POINTS.keys())
-def test_points(text: str, graphics: Graphics) -> None:
+@pytest.mark.parametrize(("on", "count"), [("graphics", 100), ("embedded_graphics", 5000)], ids=["computed", "drawn"])
+def test_points(text: str, on: str, count: int, request: pytest.FixtureRequest) -> None:
     text = f"{text}display(a)\ncompute(a(me@x ~ 0.25, me@y ~ 0.75))\n"
     made = build(Request(Source("test.weft", text), ContextTable()))
     (unit,) = (unit for unit in made.units if unit.subgraph.context == "visual")
@@ -206,9 +207,9 @@ def test_points(text: str, graphics: Graphics) -> None:
     rng = np.random.default_rng(1)
     for slot in unit.kernel.slots:
         memory.ring(slot.key)[...] = rng.random(memory.ring(slot.key).shape)
-    count = 100
     coords = {name: rng.uniform(-0.2, 1.2, count) for name in ("x", "y")} | {"abstime": 0.3, "channel": 0.0}
     launch = Launch((1, count), coords, dict.fromkeys(kernel.uniforms, 0.5))
     expected = ReferenceExecutor().load(kernel).planes(memory, launch)
     assert points(kernel).workgroup
-    np.testing.assert_allclose(GlExecutor(graphics).load(kernel).planes(memory, launch), expected, atol=1e-5)
+    executor = GlExecutor(request.getfixturevalue(on))
+    np.testing.assert_allclose(executor.load(kernel).planes(memory, launch), expected, atol=1e-5)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from weft.backends.executors import NOTHING, check
 from weft.backends.gl.drawing import (
-    DrawPass, PictureTextures, Points, Stages, any_stopped, look, plain_shaders, planes_of
+    DrawnPoints, DrawPass, PictureTextures, Points, Stages, any_stopped, look, plain_shaders, planes_of
 )
 from weft.backends.gl.graphics import Graphics
 from weft.backends.gl.memory import GlMemory
@@ -61,7 +61,7 @@ class GlExecutable:
         self._memories = memories
         self._passes: dict[bool, DrawPass] = {}
         self._staged: list[DrawPass] = []
-        self._points: Points | None = None
+        self._points: Points | DrawnPoints | None = None
 
     def planes(self, memory: StateMemory, launch: Launch) -> Floats:
         check(self.kernel, memory, launch)
@@ -106,7 +106,10 @@ class GlExecutable:
     def _at_points(self, memory: GlMemory, launch: Launch) -> Floats:
         if self._points is None:
             with self._graphics.drawing():
-                self._points = Points(self._programs, self.kernel, glsl.points(self.kernel))
+                if self._graphics.about.embedded:
+                    self._points = DrawnPoints(self._programs, self.kernel, essl.over_points(self.kernel))
+                else:
+                    self._points = Points(self._programs, self.kernel, glsl.points(self.kernel))
         pending = self._points.begin(memory, launch, self._sources)
         values = pending.read()
         if pending.stopped:

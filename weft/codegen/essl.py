@@ -23,7 +23,7 @@ from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.language import CodeLine, ProgramParts
 from weft.codegen.clike.pieces import split
 from weft.codegen.clike.prelude import HALF_TURNS, functions_in
-from weft.codegen.clike.shader import Bound, Forms, Shader, UnsuitableError
+from weft.codegen.clike.shader import Bound, Forms, Shader
 from weft.codegen.glsl import VERTEX as DESKTOP_VERTEX, Glsl, survey
 from weft.codegen.kernel import Kernel
 from weft.ir.expr import StateSlot
@@ -105,6 +105,13 @@ class DriverEssl(Essl):
     remembered = Glsl.remembered
     external_read = Glsl.external_read
 
+    def coordinates(self, parts: ProgramParts, ends: Sequence[str]) -> list[CodeLine]:
+        if parts.kernel.sweep == "grid":
+            return super().coordinates(parts, ends)
+        point = f"int point = at.y * {ROW} + at.x;"
+        first, *others = super().coordinates(parts, [*ends, point])
+        return [first, CodeLine(point), *others]
+
     def in_row(self, parts: ProgramParts, row: str, index: str) -> str:
         parts.helpers.add("numbered")
         return f"numbered({row}, {index})"
@@ -115,9 +122,10 @@ def over_picture(kernel: Kernel, packed: bool, numbered: NumberedKernel | None =
     return glsl.over_picture(kernel, packed, numbered, DriverEssl())
 
 
-def over_points(kernel: Kernel, numbered: NumberedKernel) -> Shader:
-    """Raises UnsuitableError: there are no compute shaders."""
-    raise UnsuitableError("there are no compute shaders in this version of OpenGL ES")
+def over_points(kernel: Kernel, numbered: NumberedKernel | None = None) -> Shader:
+    """The shader that draws a pixel for each point, in rows of `ROW`. Raises UnsuitableError with the reason if it has
+    none."""
+    return emit(kernel, DriverEssl(), numbered=numbered)
 
 
 def from_desktop(text: bytes) -> bytes:

@@ -27,6 +27,7 @@ from weft.backends.prologue import (
 from weft.backends.vm import Machine
 from weft.codegen import essl, glsl
 from weft.codegen.clike.shader import Forms, Shader
+from weft.codegen.essl import ROW
 from weft.codegen.glsl import TILE
 from weft.codegen.kernel import Kernel, Unit
 from weft.media.sounds import SIDES
@@ -450,6 +451,49 @@ class Points(GlProgram):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class DrawnPending:
+    """The same for points that are drawn."""
+
+    canvas: Canvas
+    shape: tuple[int, int]
+    stopped: bool
+
+    def read(self) -> Floats:
+        """Waits for the values."""
+        outputs, count = self.shape
+        targets = [np.empty((*self.canvas.shape, 4), np.float32) for _ in self.canvas.colours]
+        with self.canvas.colours[0].graphics.drawing():
+            for texture, found in zip(self.canvas.colours, targets, strict=True):
+                texture.end_read(found)
+        return np.concatenate([found.reshape(-1, 4)[:count].T for found in targets])[:outputs]
+
+
+class DrawnPoints(GlProgram):
+    """A program over points, which are pixels, in rows of `ROW`."""
+
+    def __init__(self, programs: LinkedPrograms, kernel: Kernel, shader: Shader) -> None:
+        super().__init__(programs, kernel, shader)
+        self._coordinates = {name: RowTexture(self.graphics) for name in shader.coords}
+
+    def begin(self, memory: GlMemory, launch: Launch, sources: PictureTextures) -> DrawnPending:
+        """Requests the values without waiting, unless there are loops that may stop."""
+        begun, count = self.prepare(memory, launch), launch.shape[1]
+        with self.graphics.drawing() as place:
+            # Making or filling a texture binds it, so all are there before any is bound for the program.
+            canvas = Canvas(self.graphics, self.shader, (-(-count // ROW), min(count, ROW)))
+            for name, row in self._coordinates.items():
+                row.fill(line(launch.coords[name], count))
+            self.bind(begun, memory, sources.textures(self.shader, launch.pictures))
+            for name, row in self._coordinates.items():
+                bind(self._program.units[f"all_{name}"], row.kind, row.number)
+            draw_triangle(place, _targets(self.shader, memory, canvas), canvas.shape)
+            for texture in canvas.colours:
+                texture.begin_read()
+            stopped = begun.machine.loop_stopped or any_stopped(look([canvas]))
+        return DrawnPending(canvas, (len(self.shader.outputs), count), stopped)
+
+
 class _CoordinateBuffers:
     """The buffers of one coordinate: one for changing rows, and one for each constant row."""
 
@@ -481,8 +525,9 @@ class ExposedStrand:
     def __init__(self, programs: LinkedPrograms, kernel: Kernel, shader: Shader | None) -> None:
         """In a context of the graphics. Without a shader, the CPU computes the strand."""
         self._graphics = graphics = programs.graphics
-        computes = shader is not None and graphics.about.able.computes
-        self.points = Points(programs, kernel, shader) if shader is not None and computes else None
+        self.points: Points | DrawnPoints | None = None
+        if shader is not None and (graphics.about.able.computes or not shader.computes):
+            self.points = (Points if shader.computes else DrawnPoints)(programs, kernel, shader)
         self._reads = PointReads(kernel, shared=False)
 
     def ask(self, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Fetch:
@@ -505,9 +550,9 @@ class ExposedStrand:
 
     def numbers(self, memory: GlMemory, launch: Launch, sources: PictureTextures) -> BufferTexture:
         """A value for each point, computed by the card and left there in the form that programs read. Does not wait.
-        Raises ValueError for a strand that the card does not compute."""
-        if self.points is None:
-            raise ValueError("the CPU computes it")
+        Raises ValueError for a strand that the card leaves elsewhere."""
+        if not isinstance(self.points, Points):
+            raise ValueError("they are not in a buffer")
         pending = self.points.begin(memory, launch, sources)
         with self._graphics.drawing():
             return BufferTexture(self._graphics, pending.buffer)
@@ -557,7 +602,7 @@ class GlCompiled(CardCompiled):
         return self.graphics
 
     def can_bind(self, ref: StrandRef) -> bool:
-        return self.exposed[ref].points is not None
+        return isinstance(self.exposed[ref].points, Points)
 
     def bound_at(self, ref: StrandRef, launch: Launch) -> BufferTexture:
         return self.exposed[ref].numbers(self.memory, launch, self.sources)

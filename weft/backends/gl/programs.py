@@ -80,7 +80,8 @@ def _wait_for(ask: Callable[[Any, Any, Any], Any], made: Any) -> None:
 
 
 class ShaderProgram:
-    """A linked shader. Its samplers have texture units: images, then histories, pictures and external reads."""
+    """A linked shader. Its samplers have texture units: images, then histories, pictures, external reads, and the
+    coordinates of points that are drawn."""
 
     def __init__(self, graphics: Graphics, shader: Shader) -> None:
         """In a context of the graphics. Raises WeftError with the driver's words if it refuses the text."""
@@ -95,7 +96,9 @@ class ShaderProgram:
         self.rehearsed: set[tuple[int, int]] = set()
         """The shapes (height, width) of the small pictures that it has drawn."""
         sampled = (*shader.images, *shader.histories, *shader.pictures, *shader.external_reads)
-        self.units = {name: at for at, name in enumerate(dict.fromkeys(bound.name for bound in sampled))}
+        coordinates = [f"all_{name}" for name in shader.coords] if not shader.computes else []
+        names = dict.fromkeys([*(bound.name for bound in sampled), *coordinates])
+        self.units = {name: at for at, name in enumerate(names)}
         GL.glUseProgram(self.number)
         for name, unit in (*self.units.items(), *((name, at) for at, name in enumerate(shader.written_images))):
             GL.glUniform1i(GL.glGetUniformLocation(self.number, name), unit)
