@@ -16,6 +16,7 @@ from weft.codegen.cuda import Hip
 _BEFORE = """\
 #define __device__ __attribute__((device))
 #define __global__ __attribute__((global))
+#define __noinline__ __attribute__((noinline))
 struct Place { unsigned x, y, z; };
 extern const __device__ Place blockIdx, blockDim, threadIdx;
 __device__ unsigned __float_as_uint(float), __umulhi(unsigned, unsigned);

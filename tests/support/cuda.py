@@ -32,6 +32,7 @@ from weft.backends.cuda.hip import Amd, HipDevice
 _BEFORE = """\
 #define __device__
 #define __global__
+#define __noinline__ __attribute__((noinline))
 struct Place { unsigned x; };
 static thread_local Place blockIdx, blockDim, threadIdx;
 static unsigned __float_as_uint(float x) { unsigned bits; __builtin_memcpy(&bits, &x, 4); return bits; }

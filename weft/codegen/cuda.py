@@ -8,6 +8,7 @@ otherwise compute as IEEE has it.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import ClassVar
 
 from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage
 from weft.codegen.clike.language import CPP_WORDS, CodeLine, ProgramParts, Type
-from weft.codegen.clike.prelude import FUSED, functions_in
+from weft.codegen.clike.prelude import BELOW_1, FUSED, MOST_FUSED_TURNS, functions_in
 from weft.codegen.clike.shader import LaunchExtent, SidePart
 
 _TOP = """\
@@ -78,13 +79,50 @@ uchar to_byte(float x) {
     return uchar(min(max(x, 0.0), 1.0) * 255.0 + 0.5);
 }"""
 
-# Nearly all numbers are small, and none that is not a number is.
-_BITS = """\
-// A whole number modulo 2³²; 0 if it is not finite. All steps are exact.
+# Branches cost more than arithmetic, even those that are never taken: threads wait for each other after them.
+_NUMBERS = """\
+// Whether x is no NaN.
+bool is_number(float x) {
+    return x == x;
+}
+
+// Whether x is neither infinite nor NaN.
+bool is_finite(float x) {
+    return abs(x) < infinity;
+}
+
+// The smaller where b is a number; of two zeros the first one.
+float least(float a, float b) {
+    return b < a ? b : a;
+}
+
+// The larger where b is a number; of two zeros the first one.
+float most(float a, float b) {
+    return b > a ? b : a;
+}
+
+// A whole number modulo 2³²; 0 if it is not finite, as NaN is when it is converted. All steps are exact.
 uint bits_of(float x) {
-    if (abs(x) < 2147483648.0) return uint(int(x));
-    return is_finite(x) ? uint(x - floor(x / 4294967296.0) * 4294967296.0) : 0u;
+    float rest = x - nearest(x * 2.3283064365386963e-10) * 4294967296.0;
+    uint size = uint(abs(rest));
+    return rest < 0.0 ? 0u - size : size;
 }"""
+
+_REMAINDER = f"""\
+// The same as any_modulo, which takes what is rare: many turns, and operands that are 0 or not finite.
+float modulo(float a, float b) {{
+    float size = abs(b);
+    float given = b < 0.0 ? -a : a;
+    float turns = nearest(given / size);
+    float rest = fma(-turns, size, given);
+    if (!(abs(turns) < {MOST_FUSED_TURNS}) || !is_number(rest)) return any_modulo(a, b);
+    rest = rest < 0.0 ? rest + size : rest;
+    rest = rest < size ? rest : size * {BELOW_1};
+    return b < 0.0 ? -rest : rest;
+}}"""
+
+# Functions that are rarely called, with code that would be more than that of a whole picture.
+_APART = frozenset({"any_modulo"})
 
 _PLACES = """\
 // The row of a pixel: the quotient of its number and the columns, by a product.
@@ -126,7 +164,11 @@ class Cuda(KernelLanguage):
     )
     by_reciprocal: ClassVar[bool] = True
     reserved: ClassVar[frozenset[str]] = _RESERVED
-    prelude: ClassVar[Mapping[str, str]] = MappingProxyType({**functions_in(_CLAMP), **FUSED, **functions_in(_BITS)})
+    prelude: ClassVar[Mapping[str, str]] = MappingProxyType({
+        **functions_in(_CLAMP), **{name: text for name, text in FUSED.items() if name != "modulo"},
+        **functions_in(_NUMBERS), "any_modulo": FUSED["modulo"].replace("modulo", "any_modulo"),
+        **functions_in(_REMAINDER),
+    })  # fmt: skip
     helpers: ClassVar[Mapping[str, str]] = MappingProxyType(
         {**functions_in(_FUNCTIONS), **ENDS, **functions_in(_TO_BYTE), **functions_in(_PLACES)}
     )
@@ -142,6 +184,12 @@ class Cuda(KernelLanguage):
     @property
     def taken(self) -> frozenset[str]:
         return super().taken | set(self.words.values())
+
+    def bound(self, op: str, number: float | None) -> str:
+        # The functions of a card, which take less, put -0 before 0.
+        if number is None or (number == 0 and (op == "max") != (math.copysign(1, number) > 0)):
+            return {"min": "least", "max": "most"}[op]
+        return op
 
     def real(self, value: float) -> str:
         return _DOUBLE.sub(r"\1f", super().real(value))
@@ -193,5 +241,6 @@ def _on_card(text: str) -> str:
     """A function as one that runs on a card, with numbers of single precision."""
     lines = [line if line.startswith("//") else _DOUBLE.sub(r"\1f", line) for line in text.split("\n")]
     head = next(at for at, line in enumerate(lines) if line.endswith("{"))
-    lines[head] = f"__device__ {lines[head]}"
+    apart = "__noinline__ " if _APART & {*re.findall(r"(\w+)\(", lines[head])} else ""
+    lines[head] = f"__device__ {apart}{lines[head]}"
     return "\n".join(lines)

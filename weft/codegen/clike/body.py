@@ -468,9 +468,10 @@ class ShaderWriter:
             known = [_is_number(arg) or (arg.op == "const" and arg.attr == arg.attr) for arg in node.args]
             zero_before = known[0] and not known[1] and _is_zero(node.args[0])
             if any(known) and not zero_before:
-                # The function of the language returns its first operand if the second is NaN, or equal to it.
-                self.call(node.op)
-                return applied(self.language.word(node.op), args if known[0] else args[::-1])
+                number = node.args[0 if known[0] else 1]
+                function = self.language.bound(node.op, number.attr if number.op == "const" else None)
+                self.call(function)
+                return applied(self.language.word(function), args if known[0] else args[::-1])
         if node.op == "mod" and node.args[1].op == "const":
             if node.args[1].attr == 1:
                 return self._called("fraction", args[:1])

@@ -137,8 +137,12 @@ class BufferLanguage(Language):
 
     def centre(self, number: str, count: str) -> str:
         """The coordinate of the centre of a pixel, among this many."""
-        at = self.converted("float", operand(number)).text
-        return f"({at} + {self.real(0.5)}) / {self.converted('float', ExpressionText(count)).text}"
+        at, among = (self.converted("float", each).text for each in (operand(number), ExpressionText(count)))
+        return self.share(f"{at} + {self.real(0.5)}", among)
+
+    def share(self, at: str, among: str) -> str:
+        """Which part of a count a place is: 0.5 in the middle."""
+        return f"({at}) / {among}"
 
     def _ends(self, parts: ProgramParts) -> list[str]:
         """The statements that write the results of an element."""

@@ -213,6 +213,11 @@ class Language(ABC):
         """The name of a function in this language."""
         return self.words.get(function, function)
 
+    def bound(self, op: str, number: float | None) -> str:
+        """The function for the smaller ("min") or larger ("max") of a number that is no NaN, first, and a value. It
+        gives the first if the second is NaN, or equal to it. `number` is None where it may change."""
+        return op
+
     def real(self, value: float) -> str:
         """A number in single precision."""
         value = single(value)

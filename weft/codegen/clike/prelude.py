@@ -55,10 +55,10 @@ _PI_1, _PI_2, _PI_3 = map(real_text, split(math.pi, 11, 11, 24))
 _LN_2_1, _LN_2_2 = map(real_text, split(math.log(2), 15, 24))
 _PI, _PER_PI = real_text(math.pi), real_text(1 / math.pi)
 _LN_2, _PER_LN_2 = real_text(math.log(2)), real_text(1 / math.log(2))
-_BELOW_1 = real_text(1 - 2.0**-24)
+BELOW_1 = real_text(1 - 2.0**-24)
 
 # Up to these counts of turns, their product with half a period or a whole one is exact, even a few units off.
-_MOST_TURNS, _MOST_FUSED_TURNS = real_text(2.0**11), real_text(2.0**20)
+_MOST_TURNS, MOST_FUSED_TURNS = real_text(2.0**11), real_text(2.0**20)
 
 # What `long_rest` repeats, and how often at most.
 _STEPS = """\
@@ -262,12 +262,12 @@ def _remainders(fused: bool) -> dict[str, str]:
     turns are exact."""
     less = "fma(-turns, size, given)" if fused else "given - turns * upper - turns * (size - upper)"
     upper = "" if fused else "    float upper = real_in(bits_in(size) & 0xfffff000u);\n"
-    most_turns = _MOST_FUSED_TURNS if fused else _MOST_TURNS
+    most_turns = MOST_FUSED_TURNS if fused else _MOST_TURNS
     return functions_in(f"""\
 // x less the whole number below it; never rounded to 1.
 float fraction(float x) {{
     float rest = x - floor(x);
-    return rest >= 1.0 ? {_BELOW_1} : rest;
+    return rest >= 1.0 ? {BELOW_1} : rest;
 }}
 
 // A whole number times a scale less whole turns of size, to at most half of it. Exact for numbers below 2^24 and scales
@@ -311,7 +311,7 @@ float modulo(float a, float b) {{
         rest = given < 0.0 ? -rest : rest;
     }}
     rest = rest < 0.0 ? rest + size : rest;
-    rest = rest < size ? rest : size * {_BELOW_1};
+    rest = rest < size ? rest : size * {BELOW_1};
     return b < 0.0 ? -rest : rest;
 }}""")
 
