@@ -84,6 +84,9 @@ def in_doubles(name: str, operands: Sequence[np.ndarray | float], executor: Exec
 
 def check(name: str, a: np.ndarray, b: np.ndarray, got: np.ndarray) -> None:
     __tracebackhide__ = True
+    if name in ZEROS_ALIKE:
+        is_normal = np.abs(b) >= np.finfo(b.dtype).smallest_normal
+        a, b, got = a[is_normal], b[is_normal], got[is_normal]
     assert outside_of_period(a, b, got)[:3] == []
     expected = exact_remainder(a, b)
     if name in ("vm", "wasm"):
@@ -143,13 +146,15 @@ def test_rests_of_doubles_are_less_than_a_turn(name: str) -> None:
     rests(lambda operands: in_doubles("mod", operands, executor), name, np.float64)
 
 
+# Languages whose drivers need not tell zeros apart, nor numbers below 2⁻¹²⁶ from 0.
+ZEROS_ALIKE = ("msl", "wgsl", "glsl", "essl")
 ZEROS = np.array([*itertools.product((0.0, -0.0), repeat=2)] * 9, np.float32).T
 
 
 @pytest.mark.parametrize("name", ["min", "max"])
 def test_of_two_zeros_the_second_is_given(machine: tuple[str, Executor], name: str) -> None:
-    """Whether they are known or not; 1 divided by what is given tells them apart. Metal and WebGPU promise nothing."""
-    if machine[0] in ("msl", "wgsl"):
+    """Whether they are known or not; 1 divided by what is given tells them apart. Some drivers do not."""
+    if machine[0] in ZEROS_ALIKE:
         return
     executor = machine[1]
     first, second = ZEROS

@@ -101,6 +101,16 @@ float most(float a, float b) {
     return b > a ? b : a;
 }
 
+// The smaller of 0 and a value, which is 0 for -0. The compiler makes the card's own minimum of the above with a 0.
+float least_and_0(float zero, float x) {
+    return min(x, zero) + zero;
+}
+
+// The larger of -0 and a value, which is -0 for 0.
+float most_and_0(float zero, float x) {
+    return -(min(-x, -zero) - zero);
+}
+
 // A whole number modulo 2³²; 0 if it is not finite, as NaN is when it is converted. All steps are exact.
 uint bits_of(float x) {
     float rest = x - nearest(x * 2.3283064365386963e-10) * 4294967296.0;
@@ -187,8 +197,10 @@ class Cuda(KernelLanguage):
 
     def bound(self, op: str, number: float | None) -> str:
         # The functions of a card, which take less, put -0 before 0.
-        if number is None or (number == 0 and (op == "max") != (math.copysign(1, number) > 0)):
+        if number is None:
             return {"min": "least", "max": "most"}[op]
+        if number == 0 and (op == "max") != (math.copysign(1, number) > 0):
+            return {"min": "least_and_0", "max": "most_and_0"}[op]
         return op
 
     def real(self, value: float) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import json
 import pickle
 import signal
@@ -635,3 +637,14 @@ def test_code_is_linked_if_gigabytes_lie_between_the_places_that_are_free() -> N
     """Small ones, for constants, are nearby, but those that take code are all beyond gigabytes of other memory."""
     found = subprocess.run([sys.executable, "-c", SCATTERED], capture_output=True, text=True, check=False)
     assert (found.stdout, found.stderr) == ("linked\n", "")
+
+
+def test_a_function_of_a_module_stays_while_other_code_comes_and_goes() -> None:
+    text = "define void @written(ptr %to) {{\n  store i64 {}, ptr %to\n  ret void\n}}\n"
+    call, found = llvm.function_of(text.format(7), "written"), ctypes.c_int64()
+    assert call is not None
+    for other in range(20, 40):
+        llvm._functions(llvm.machine_code(text.format(other), llvm.host(), 2), ("written",))
+    gc.collect()
+    call(ctypes.addressof(found))
+    assert found.value == 7

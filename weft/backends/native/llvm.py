@@ -220,17 +220,23 @@ Address: TypeAlias = Callable[[int], None]
 """A function that takes an address."""
 
 
-@functools.cache
 def function_of(text: str, name: str) -> Address | None:
     """A function of a module, which stays for as long as the process; None where LLVM is missing or refuses it."""
+    found = _kept_function(text, name)
+    return None if found is None else found[1]
+
+
+@functools.cache
+def _kept_function(text: str, name: str) -> tuple[Any, Address] | None:
+    """The owner of the code of a function, which lives only as long as it, and the function."""
     processor = host() if problem() is None else None
     if processor is None:
         return None
     try:
-        _, found = _functions(machine_code(text, processor, _TO_LEVEL), (name,))
+        library, found = _functions(machine_code(text, processor, _TO_LEVEL), (name,))
     except LlvmFailure:
         return None
-    return found[name]
+    return library, found[name]
 
 
 @functools.lru_cache(maxsize=8)

@@ -472,6 +472,11 @@ class ShaderWriter:
                 function = self.language.bound(node.op, number.attr if number.op == "const" else None)
                 self.call(function)
                 return applied(self.language.word(function), args if known[0] else args[::-1])
+        is_itself = node.op in ("eq", "ne") and node.args[0] is node.args[1] and node.args[0].kind == "float"
+        if is_itself and "is_number" in self.language.function_names:
+            # A compiler may think that there is no NaN.
+            truth = self._called("is_number", args[:1])
+            return truth if node.op == "eq" else applied("!", [truth])
         if node.op == "mod" and node.args[1].op == "const":
             if node.args[1].attr == 1:
                 return self._called("fraction", args[:1])
