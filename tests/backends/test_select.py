@@ -60,6 +60,7 @@ def test_the_first_that_is_available_is_taken() -> None:
     assert (found.shown, found.device.name) == ("gl_visual:1", "a card")
     assert "metal is faster, but it smells of smoke" in found.reason
     assert visual(registry_with(card("gl_visual", [SOFTWARE]))).shown == "native"
+    assert visual(registry_with(card("gl_visual", [BROKEN]), card("gles_visual", [HARDWARE]))).shown == "gles_visual"
 
 
 def test_what_is_not_wanted_is_not_looked_for() -> None:

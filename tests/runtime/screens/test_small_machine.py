@@ -48,6 +48,7 @@ def test_devices_says_what_there_is() -> None:
     found = {each["name"]: each["devices"][0] for each in json.loads(said("devices", "--json"))["backends"]}
     assert found["gles_visual"]["compute"] == found["gles_compute"]["compute"] == "OpenGL ES 3.0"
     assert found["gl_visual"]["reason"] == "EGL makes no context of OpenGL 3.3 or later without a display"
+    assert found["gl_visual"]["remedy"] == "--backend gles draws with OpenGL ES, which is there"
 
 
 def test_a_picture_is_rendered(tmp_path: Path) -> None:

@@ -22,6 +22,9 @@ def devices(api: GlApi = DESKTOP, least: tuple[int, int] = (0, 0)) -> list[Devic
     known = probed("weft.backends.gl.probe", DESKTOP.name, system.opengl_remedy, lambda about: _device(about, least))
     # Without any answer there is one reason for both kinds.
     found = [each for each in known if each.platform == api.name]
+    if api == DESKTOP and any(each.platform == EMBEDDED.name and each.available for each in known):
+        other = f"--backend gles draws with {EMBEDDED.name}, which is there"
+        found = [each if each.available else replace(each, remedy=other) for each in found]
     return found or [replace(known[0], name=api.name, platform=api.name)]
 
 
