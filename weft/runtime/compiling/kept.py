@@ -101,9 +101,10 @@ class KeptBuild:
         """Whether much is kept that no text needs any more: a build from scratch would keep far less."""
         return self._spent > self._spent_alone + max(_MOST_ANEW, _MOST_TIMES * self._spent_alone)
 
-    def would_lose_much(self, edit: Edit) -> bool:
-        """Whether a build of this text, which is known to fail, would forget much that the next one needs."""
-        return len(self._meant.keys() - edit.kept) > _MOST_LOST
+    def would_lose_much(self, edit: Edit, has_kernels: bool) -> bool:
+        """Whether a build of this text, which is known to fail, would forget much that the next one needs. Unless
+        it `has_kernels`, that is more than the names of this text: a build from scratch evaluates all of these."""
+        return len(self._meant.keys() - edit.kept) > (_MOST_LOST if has_kernels else max(_MOST_LOST, len(edit.means)))
 
     def parse(self, source: Source, report: Report, statements: Collection[str]) -> Program:
         """The program of a text, with statements of the one before; see `EditedText.parse`."""

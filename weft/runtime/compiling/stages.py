@@ -107,8 +107,9 @@ def analyse(request: Request, kept: KeptBuild | None = None) -> Analysis:
     return Analysis(**{**vars(found), "graph_ms": graph_ms}, graph=graph)
 
 
-def understand(request: Request, kept: KeptBuild) -> Meaning:
-    """Reads a text and finds what it means, without a graph. What is `kept` of an earlier build is not done again.
+def understand(request: Request, kept: KeptBuild, has_kernels: bool = True) -> Meaning:
+    """Reads a text and finds what it means, without a graph. What is `kept` of an earlier build is not done again; for
+    `has_kernels` see `KeptBuild.would_lose_much`.
 
     Raises WeftError with all diagnostics if there is an error among them.
     """
@@ -128,7 +129,7 @@ def understand(request: Request, kept: KeptBuild) -> Meaning:
     named = check_media(loaded.program, of_media, reach, request.probe, kept.opening)
     media = {name: each.header for name, each in named.items()}
     patch, edit = kept.collect(program, contexts, meaning, media)
-    if report.errors and kept.would_lose_much(edit):
+    if report.errors and kept.would_lose_much(edit, has_kernels):
         raise UnplacedError
     check_outlets(patch, of_media, reach)
     unbound = frozenset(meaning.errors)
@@ -229,7 +230,7 @@ def understood(request: Request, kept: KeptBuild) -> Meaning:
     """See `understand`, for one text after another: what this one means is kept for the next, and no kernels are
     made."""
     def made(kept: KeptBuild) -> Meaning:
-        found = understand(request, kept)
+        found = understand(request, kept, has_kernels=False)
         kept.succeed(found.budget, found.edit)
         return found
 
