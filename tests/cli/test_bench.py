@@ -182,6 +182,12 @@ def test_what_is_measured_on_another_machine_is_told(weft):
     assert "one: visual/display runs on vector, not native: " in done.stderr
 
 
+def test_costs_of_statements_need_no_card(weft):
+    weft.file("flat.weft", "display(0.5)\n")
+    said = weft("bench", "flat.weft", "--by-statement", "--seconds", "0").stderr
+    assert said == "weft: flat.weft: nothing is computed at each pixel\n"
+
+
 @pytest.mark.long  # tests/runtime/inspect/test_statement_costs.py has quicker ones
 def test_the_most_expensive_statements_are_named(weft):
     weft.file("clouds.weft", "clouds<v> = fbm(me@x * 4, me@y * 4, me@time)\nb = me@x * me@y\ndisplay(clouds@v, b, 0)\n")

@@ -79,3 +79,13 @@ def test_a_question_that_the_editor_cancels_is_not_waited_for(stopped):
         stopped.now(asked)
     assert refused.value.code == JsonRpcRequestCancelled.CODE
     assert "slow" in [item.label for item in stopped.now(completion(stopped, "display(s‸l")).items]
+
+
+def test_about_a_text_that_is_not_open_there_is_nothing_to_say(editor):
+    editor.open("a.weft", TEXT)
+    at, texts = editor.where(types.HoverParams, "a.weft", "me@time * sp‸eed"), editor.document("a.weft")
+    editor.shut("a.weft")
+    assert editor.now(editor.client.text_document_hover_async(at)) is None
+    tokens = editor.now(editor.client.text_document_semantic_tokens_full_async(types.SemanticTokensParams(texts)))
+    assert list(tokens.data) == []
+    assert [message.message for message in editor.client.log_messages] == []

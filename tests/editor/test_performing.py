@@ -4,6 +4,7 @@ that are turned."""
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import socket
 import threading
@@ -23,7 +24,8 @@ from weft.contexts import context_table
 from weft.editor.checks import Checker
 from weft.editor.documents import Document, Documents
 from weft.editor.live_documents import LineCosts, LineCurves, sparkline, values_beside
-from weft.performances import PROTOCOL, ListeningSocket, line_of
+from weft.editor.performing import LinkedPerformance
+from weft.performances import PROTOCOL, FoundPerformance, ListeningSocket, line_of
 from weft.permissions import DEFAULT_PERMISSIONS
 
 pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="sockets have no paths here")
@@ -46,6 +48,29 @@ def linked(text: str, **values: object) -> Any:
 
 def shown(now: str, performance: Any, costs: LineCosts | None = None) -> list[tuple[int, int | None, str]]:
     return [(each.line, each.column, each.text) for each in values_beside(now, performance, costs or LineCosts())]
+
+
+def test_what_cannot_be_read_of_what_a_performance_says_is_left_out() -> None:
+    said = [
+        {"event": "values", "time": 1.0, "level": math.nan, "parameters": [
+            3, {}, {"name": 1, "value": 2}, {"name": "a@v", "value": 10**400}, {"name": "b@v", "value": 2.5},
+        ], "numbers": [None, {"line": 1, "value": 2}, {"line": 1, "column": 5, "value": "2"}]},
+        {"event": "costs", "draw_ms": [1], "late": math.inf, "fps": 60.0}, {"event": "values", "parameters": {}},
+    ]  # fmt: skip
+
+    async def heard() -> LinkedPerformance:
+        reader, (one, other) = asyncio.StreamReader(), socket.socketpair()
+        reader.feed_data(b"".join(json.dumps(each).encode() + b"\n" for each in said))
+        reader.feed_eof()
+        _, writer = await asyncio.open_connection(sock=one)
+        found = LinkedPerformance(FoundPerformance(Path("p"), 1, "/p.weft"), reader, writer, lambda: None)
+        await found.follow()
+        other.close()
+        return found
+
+    performance = asyncio.run(heard())
+    assert performance.values == {"time": 1.0, "parameters": [{"name": "b@v", "value": 2.5}], "numbers": []}
+    assert performance.costs == {"fps": 60.0}
 
 
 def test_values_are_beside_the_lines_to_which_they_belong_now() -> None:

@@ -26,7 +26,22 @@ _HELLO, _PATIENCE = 1.0, 30.0
 # The bytes that a performance may leave unread.
 _MOST_UNREAD = 8_000_000
 
+# Numbers are floats in a performance.
+_LARGEST = 1e300
+
 _WANTS = ["playing", "values", "costs"]
+
+
+def _is_finite(value: object) -> bool:
+    """Whether it is a number that can be computed with."""
+    return isinstance(value, int | float) and abs(value) < _LARGEST
+
+
+def _is_said(said: object, **fields: type) -> bool:
+    """Whether a performance says a value of something with these fields."""
+    return isinstance(said, dict) and _is_finite(said.get("value")) and all(
+        isinstance(said.get(name), kind) for name, kind in fields.items()
+    )
 
 
 class LinkedPerformance:
@@ -73,10 +88,14 @@ class LinkedPerformance:
                 return
             case {"event": "playing", "file": str() as file, "hash": str() as known, "text": str() as text}:
                 self.file, self.values_file, self.hash, self.text = real_path(file), file, known, text
-            case {"event": "values", "parameters": list(), "numbers": list()}:
-                self.values = said
+            case {"event": "values", "parameters": list() as parameters, "numbers": list() as numbers}:
+                told = {
+                    "parameters": [each for each in parameters if _is_said(each, name=str)],
+                    "numbers": [each for each in numbers if _is_said(each, line=int, column=int)],
+                }  # fmt: skip
+                self.values = told | {name: said[name] for name in ("time", "level") if _is_finite(said.get(name))}
             case {"event": "costs"}:
-                self.costs = said
+                self.costs = {name: value for name, value in said.items() if _is_finite(value)}
         self._on_change()
 
     def say(self, do: str, **fields: object) -> None:

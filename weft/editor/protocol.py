@@ -68,7 +68,7 @@ class EditorServer(LanguageServer):
         """The documents that are to be built, the latest at the end."""
         self._building: asyncio.Task[None] | None = None
         self._forecasts: dict[str, asyncio.Task[None]] = {}
-        self._asked: dict[asyncio.Task[Any], tuple[Document | None, str]] = {}
+        self._asked: dict[asyncio.Task[Any], tuple[Document, str]] = {}
         """The questions about documents that are not answered yet: each with its document, and its method."""
         self._hurry = asyncio.Event()
         """Set while a request waits for everything that can be found out."""
@@ -94,11 +94,14 @@ class EditorServer(LanguageServer):
     async def ask_about(self, uri: str, method: str, *arguments: object) -> Any:
         """The answer to a question about a document as it is; see `ask`. Nobody waits for one that is out of date: once
         the text has changed, the question is refused at once. One that is asked while one types is refused when the
-        same is asked about a later text. Raises JsonRpcContentModified then."""
+        same is asked about a later text. Raises JsonRpcContentModified then. About a text that is not open, or not any
+        more, there is nothing to say."""
+        if uri not in self.documents:
+            return None
         if method in _WHILE_TYPING:
-            self._outdate(uri, lambda document, asked: asked == method and document is not self.documents.get(uri))
+            self._outdate(uri, lambda document, asked: asked == method and document is not self.documents[uri])
         asking = asyncio.get_running_loop().create_task(self.ask(method, uri, *arguments))
-        self._asked[asking] = self.documents.get(uri), method
+        self._asked[asking] = self.documents[uri], method
         try:
             return await asking
         except asyncio.CancelledError:
@@ -111,7 +114,7 @@ class EditorServer(LanguageServer):
     def _outdate(self, uri: str, is_old: Callable[[Document, str], bool]) -> None:
         """Refuses questions about a document that are not answered yet."""
         for asking, (document, method) in [*self._asked.items()]:
-            if document is not None and document.uri == uri and is_old(document, method):
+            if document.uri == uri and is_old(document, method):
                 del self._asked[asking]
                 asking.cancel()
 
