@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.devices import COMPUTE, cuda, device, executor_on, graphics, opencl, wgpu
+from tests.support.devices import COMPUTE, cuda, device, embedded_graphics, executor_on, graphics, opencl, wgpu
 from tests.support.gl import GlExecutor, Graphics
 from tests.support.kernels import MACHINES
 from tests.support.metal.executor import MetalExecutor
@@ -20,7 +20,7 @@ from tests.support.tolerances import SINGLE, WRITTEN
 from weft.backends.executors import Executor
 from weft.runtime.compiling.stages import Build
 
-__all__ = ["cuda", "device", "graphics", "opencl", "wgpu"]
+__all__ = ["cuda", "device", "embedded_graphics", "graphics", "opencl", "wgpu"]
 
 FOLDER = Path(__file__).parent / "programs" / "bundles"
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.weft"))
@@ -72,7 +72,7 @@ def test_in_metal(name: str, prepared: MetalExecutor) -> None:
     assert wrong(name, prepared) == []
 
 
-@pytest.mark.parametrize("language", COMPUTE)
+@pytest.mark.parametrize("language", [*COMPUTE, "essl"])
 @pytest.mark.parametrize("name", all_but(2, PROGRAMS))
-def test_on_a_compute_device(name: str, language: str, request: pytest.FixtureRequest) -> None:
+def test_on_another_device(name: str, language: str, request: pytest.FixtureRequest) -> None:
     assert wrong(name, executor_on(language, request)) == []

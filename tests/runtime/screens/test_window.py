@@ -507,7 +507,7 @@ def test_without_a_display_there_is_an_error_in_plain_words(environment: dict[st
 
 @on_x11
 def test_a_driver_that_is_too_old_is_an_error_in_plain_words() -> None:
-    opening_fails({**os.environ, "MESA_GL_VERSION_OVERRIDE": "2.1"})
+    opening_fails({**os.environ, "MESA_GL_VERSION_OVERRIDE": "2.1", "MESA_GLES_VERSION_OVERRIDE": "2.0"})
 
 
 @pytest.mark.parametrize("library", ["glfw", "OpenGL"])
