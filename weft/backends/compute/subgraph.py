@@ -193,8 +193,16 @@ class ComputePicture(CardPicture):
         return self._begun()()
 
     def copier(self) -> Callable[[Array], None]:
-        begun = self._begun() if self._pixels is None else self.read
-        return lambda into: np.copyto(into, begun())
+        if self._pixels is not None:
+            return super().copier()
+        with failing("a picture cannot be read"):
+            copying = self.device.read_into(self.buffer, self._work.run)
+
+        def copy(into: Array) -> None:
+            with failing("a picture cannot be read"):
+                copying(into)
+
+        return copy
 
     def _begun(self) -> Callable[[], npt.NDArray[np.uint8]]:
         with failing("a picture cannot be read"):

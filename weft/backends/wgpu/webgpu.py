@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
@@ -92,21 +92,42 @@ class WgpuDevice(RemoteDevice):
     ) -> Arrival:
         """See there. Submits what an encoder holds, and reads when that is done."""
         wanted = buffer.size - start if size is None else size
+        mapped = self._mapped(buffer, start, wanted, encoder)
+
+        def fetch() -> Bytes:
+            with mapped() as found:
+                return found[:wanted].copy()
+
+        return fetch
+
+    def read_into(self, buffer: Any, after: Run) -> Callable[[npt.NDArray[np.uint8]], None]:
+        mapped = self._mapped(buffer, 0, buffer.size)
+
+        def copy(into: npt.NDArray[np.uint8]) -> None:
+            with mapped() as found:
+                np.copyto(into, found[: into.size].reshape(into.shape))
+
+        return copy
+
+    def _mapped(
+        self, buffer: Any, start: int, size: int, encoder: Any = None
+    ) -> Callable[[], AbstractContextManager[Bytes]]:
+        """Begins to read; what it returns waits, and lends the bytes for its block."""
         with self.told():
-            into = self.own.create_buffer(size=_whole(wanted), usage=self._reading)
+            into = self.own.create_buffer(size=_whole(size), usage=self._reading)
             encoder = encoder or self.own.create_command_encoder()
             encoder.copy_buffer_to_buffer(buffer, start, into, 0, into.size)
             self.own.queue.submit([encoder.finish()])
             promise = into.map_async("READ_NOSYNC")
 
-        def fetch() -> Bytes:
+        @contextmanager
+        def lent() -> Iterator[Bytes]:
             with self.told():
                 promise.sync_wait()
-                found = np.frombuffer(into.read_mapped(), np.uint8)[:wanted]
+                yield np.frombuffer(into.read_mapped(copy=False), np.uint8)
                 into.destroy()
-                return found
 
-        return fetch
+        return lent
 
     def compile(self, text: str, entry: str) -> Any:
         seen = {"visibility": self.gpu.ShaderStage.COMPUTE}
