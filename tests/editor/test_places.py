@@ -124,6 +124,10 @@ def test_the_parameters_of_a_call(shared):
     ("x = disc(centred, ‸", ["radius", "p"], []),
     ("display(‸", ["r", "rgb", "to", "shown"], []),
     ("// x = me@‸", [], ["x", "sin"]),
+    ("/* a\nx = me@‸", [], ["x", "sin"]),
+    ("/* a\nx = me@‸ */", [], ["x", "sin"]),
+    ("/* a */ x = me@‸", ["x", "time"], ["sin"]),
+    ('w = load("a/*.png"); x = me@‸', ["x", "time"], ["sin"]),
     ('x = text("me@‸', [], ["x", "sin"]),
 ])  # fmt: skip
 def test_completion_knows_the_place(text, line, wanted, unwanted):

@@ -83,7 +83,7 @@ class Proposer:
         text = reading.source.text
         start = max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
         line = text[max(start, offset - _LOOKS_BACK) : offset]
-        if _COMMENTED.match(line):
+        if _COMMENTED.match(line) or _is_in_comment(reading, offset):
             return []
         begun, found = self._by_place(reading, offset, line, facts)
         place = reading.positions.range(offset - len(begun), offset)
@@ -240,6 +240,15 @@ class Proposer:
         if text:
             item.documentation = types.MarkupContent(types.MarkupKind.Markdown, text)
         return item
+
+
+def _is_in_comment(reading: ReadText, offset: int) -> bool:
+    """Whether a place is in a comment that may have several lines."""
+    text = reading.source.text
+    opened = text.rfind("/*", 0, offset)
+    if opened < 0 or text.find("*/", opened + 2, offset) >= 0 or (tokens := reading.tokens_around(offset)) is None:
+        return False
+    return not any(start <= opened < end for start, end in zip(tokens.starts, tokens.ends, strict=True))
 
 
 def _outputs_of(
