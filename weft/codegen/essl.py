@@ -24,7 +24,8 @@ from weft.codegen.clike.language import CodeLine, ProgramParts
 from weft.codegen.clike.pieces import split
 from weft.codegen.clike.prelude import HALF_TURNS, functions_in
 from weft.codegen.clike.shader import Bound, Forms, Shader
-from weft.codegen.glsl import VERTEX as DESKTOP_VERTEX, Glsl, survey
+from weft.codegen.clike.texture_functions import survey
+from weft.codegen.glsl import VERTEX as DESKTOP_VERTEX, Glsl
 from weft.codegen.kernel import Kernel
 from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate

@@ -1,0 +1,107 @@
+"""Functions and shaders that read textures, as all dialects of GLSL have them: of desktops, small computers
+and browsers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.codegen.clike.language import Language
+
+TEXTURE_FUNCTIONS = """\
+// A layer of images between the four pixels around a place, clamped at the edge.
+float sampled(sampler2DArray images, int layer, float x, float y) {
+    ivec2 size = textureSize(images, 0).xy;
+    vec2 at = vec2(place(x, size.x), place(y, size.y));
+    ivec2 low = ivec2(at);
+    ivec2 high = min(low + 1, size - 1);
+    float upper_left = texelFetch(images, ivec3(low, layer), 0).r;
+    float upper_right = texelFetch(images, ivec3(high.x, low.y, layer), 0).r;
+    float lower_left = texelFetch(images, ivec3(low.x, high.y, layer), 0).r;
+    float lower_right = texelFetch(images, ivec3(high, layer), 0).r;
+    vec2 across = at - vec2(low);
+    float upper = upper_left + (upper_right - upper_left) * across.x;
+    float lower = lower_left + (lower_right - lower_left) * across.x;
+    return upper + (lower - upper) * across.y;
+}
+
+// The same in a row of pixels, and in a column.
+float sampled_across(sampler2DArray images, int layer, float x, int row) {
+    int size = textureSize(images, 0).x;
+    float at = place(x, size);
+    int low = int(at);
+    float left = texelFetch(images, ivec3(low, row, layer), 0).r;
+    float right = texelFetch(images, ivec3(min(low + 1, size - 1), row, layer), 0).r;
+    return left + (right - left) * (at - float(low));
+}
+
+float sampled_down(sampler2DArray images, int layer, int column, float y) {
+    int size = textureSize(images, 0).y;
+    float at = place(y, size);
+    int low = int(at);
+    float upper = texelFetch(images, ivec3(column, low, layer), 0).r;
+    float lower = texelFetch(images, ivec3(column, min(low + 1, size - 1), layer), 0).r;
+    return upper + (lower - upper) * (at - float(low));
+}
+
+// A picture between the four pixels around a place, clamped at the edge.
+vec4 picture(sampler2D image, float x, float y) {
+    ivec2 size = textureSize(image, 0);
+    vec2 at = vec2(place(x, size.x), place(y, size.y));
+    ivec2 low = ivec2(at);
+    ivec2 high = min(low + 1, size - 1);
+    vec4 upper_left = texelFetch(image, low, 0);
+    vec4 upper_right = texelFetch(image, ivec2(high.x, low.y), 0);
+    vec4 lower_left = texelFetch(image, ivec2(low.x, high.y), 0);
+    vec4 lower_right = texelFetch(image, high, 0);
+    vec2 across = at - vec2(low);
+    vec4 upper = upper_left + (upper_right - upper_left) * across.x;
+    vec4 lower = lower_left + (lower_right - lower_left) * across.x;
+    return upper + (lower - upper) * across.y;
+}
+
+// A sample of a sound by its number, left and right; 0 where there is none. The last row is filled up with zeros.
+vec2 fetched(sampler2D sound, float number) {
+    ivec2 size = textureSize(sound, 0);
+    float given = number_or(number, -1.0);
+    bool is_there = given >= 0.0 && given < float(size.x * size.y);
+    int at = is_there ? int(given) : 0;
+    return is_there ? texelFetch(sound, ivec2(at % size.x, at / size.x), 0).rg : vec2(0.0, 0.0);
+}
+
+// a / b to the last digit, for sides of pictures: what a quotient of some drivers leaves over is divided once more.
+float share(float a, float b) {
+    float ratio = a / b;
+    float high = real_in(bits_in(ratio) & 0xffffc000u);
+    return ratio + ((a - high * b) - (ratio - high) * b) / b;
+}"""
+
+
+def survey(language: Language, top: Sequence[str], side: int, bounded: bool = False) -> str:
+    """The fragment shader that looks for values that are not finite in `count` layers of images, from the layer `first`
+    on; with a bound, also for those that are greater than `most`. It draws `side` × `side` pixels, each white if it
+    finds something in its share of all values. `top` are its first lines."""
+    head = "\n".join(top)
+    functions = "\n\n".join(language.functions(["is_finite"]))
+    most, beyond = ("uniform float most;\n", " || value > most") if bounded else ("", "")
+    return f"""\
+{head}
+
+uniform sampler2DArray images;
+uniform int first;
+uniform int count;
+{most}layout(location = 0) out vec4 found;
+
+{functions}
+
+void main() {{
+    ivec2 size = textureSize(images, 0).xy;
+    bool lost = false;
+    for (int layer = first; layer < first + count; layer++)
+        for (int y = int(gl_FragCoord.y); y < size.y; y += {side})
+            for (int x = int(gl_FragCoord.x); x < size.x; x += {side}) {{
+                float value = texelFetch(images, ivec3(x, y, layer), 0).r;
+                lost = lost || !is_finite(value){beyond};
+            }}
+    found = vec4(lost);
+}}
+"""
