@@ -111,6 +111,12 @@ def test_what_is_asked_does_not_outlive_who_asks(tmp_path: Path) -> None:
     eventually(lambda: is_gone(int(told.read_text())), "the end of its child")
 
 
+def test_an_answer_does_not_wait_for_what_a_child_has_started() -> None:
+    answered = child.run(f"{children.__name__}:{children.leaving.__name__}", timeout=PATIENCE)
+    os.kill(int(answered.stdout), signal.SIGKILL)
+    assert answered.returncode == 0
+
+
 # Makes a terminal its own, which stops what writes to it in the background, and says how its child fares after Ctrl-C.
 _AT_A_TERMINAL = """\
 import os, sys, termios, time

@@ -21,6 +21,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -155,21 +156,25 @@ def run(entry: str, *arguments: str, timeout: float) -> subprocess.CompletedProc
     """Runs a function as a child, or a module if only that is named, and returns its output. Raises
     subprocess.TimeoutExpired if it takes longer than `timeout`, and OSError."""
     ours, theirs = socket.socketpair()
-    with ours, theirs:
+    # Pipes would end with the last process that has them. A driver may start one that stays, such as a desktop's.
+    with ours, theirs, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         numbers = (theirs.fileno(),)
         child = subprocess.Popen(
-            _command(entry, numbers, arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            **system.inheriting(numbers),
-        )  # fmt: skip
+            _command(entry, numbers, arguments), stdout=output, stderr=errors, **system.inheriting(numbers)
+        )
         with child:
             try:
                 system.bind(child)
                 system.hand_over(child, numbers)
-                output, errors = child.communicate(timeout=timeout)
+                child.wait(timeout)
             except BaseException:
                 child.kill()
                 raise
-        return subprocess.CompletedProcess(child.args, child.returncode, output, errors)
+        written = []
+        for file in (output, errors):
+            file.seek(0)
+            written.append(file.read())
+        return subprocess.CompletedProcess(child.args, child.returncode, *written)
 
 
 def _command(

@@ -28,8 +28,6 @@ from weft.editor.performing import LinkedPerformance
 from weft.performances import PROTOCOL, FoundPerformance, ListeningSocket, line_of
 from weft.permissions import DEFAULT_PERMISSIONS
 
-pytestmark = pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="sockets have no paths here")
-
 TEXT = """\
 me<width> = 32
 me<height> = 18
@@ -86,6 +84,8 @@ def test_values_are_beside_the_lines_to_which_they_belong_now() -> None:
     # Lines have moved, one is another, and one has another number.
     now = "// above\n" + performance.text.replace("wave@v * tint", "tint").replace("* 9", "* 10")
     assert shown(now, performance, costs) == [(line + 1, *rest) for line, *rest in whole]
+    # An editor may end lines otherwise than the file.
+    assert shown(now.replace("\n", "\r\n"), performance, costs) == [(line + 1, *rest) for line, *rest in whole]
     curves = LineCurves("playing", 1.0, {3: [0.0, 1.0]})
     assert values_beside(TEXT, linked(TEXT), LineCosts(), curves)[0].text == "▁█ 1"
     assert shown("", linked(TEXT)) == []
@@ -188,6 +188,7 @@ def test_costs_are_shown_of_a_text_that_plays_as_it_is_and_help_says_values(
         editor.now(asyncio.sleep(0.05))
 
 
+@pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="speaks to a socket with a path")
 @pytest.mark.long  # tests/runtime/live/test_remote.py has quicker ones about the link
 def test_a_performance_that_hangs_or_talks_nonsense_costs_nothing(tmp_path: Path) -> None:
     patch = tmp_path / "patch.weft"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -94,3 +95,9 @@ def never() -> None:
     file.with_suffix(".part").write_text(str(os.getpid()))
     file.with_suffix(".part").rename(file)
     time.sleep(1000)
+
+
+def leaving() -> None:
+    """Starts what stays after it, with its streams, and says its number."""
+    command = [sys.executable, "-c", "import time; time.sleep(1000)"]
+    print(subprocess.Popen(command, stdout=sys.stdout, stderr=sys.stderr).pid)

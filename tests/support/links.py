@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -15,22 +16,25 @@ from tests.support.interfaces import check_event, spelled, table
 from tests.support.performance import PATIENCE
 from weft.performances import PerformanceLink, running
 
+_SHORT = None if sys.platform == "win32" else "/tmp"
 NOTICES = {spelled(kind)[0]: frozenset(spelled(fields)) for kind, _, fields in table("Notices")}
 
 
 @contextmanager
 def own_runtime_folder() -> Iterator[Path]:
     """A folder for sockets, which no other test has. Its path is short, as that of a socket has to be."""
-    before, folder = os.environ.get("XDG_RUNTIME_DIR"), tempfile.mkdtemp(prefix="wl-", dir="/tmp")
-    os.environ["XDG_RUNTIME_DIR"] = folder
+    variable = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_RUNTIME_DIR"
+    before, folder = os.environ.get(variable), tempfile.mkdtemp(prefix="wl-", dir=_SHORT)
+    os.environ[variable] = folder
     try:
         yield Path(folder)
     finally:
         if before is None:
-            del os.environ["XDG_RUNTIME_DIR"]
+            del os.environ[variable]
         else:
-            os.environ["XDG_RUNTIME_DIR"] = before
-        shutil.rmtree(folder)
+            os.environ[variable] = before
+        # Windows keeps the files of a process a moment longer than the process.
+        shutil.rmtree(folder, ignore_errors=sys.platform == "win32")
 
 
 class LinkedEditor:

@@ -20,6 +20,7 @@ def test_numbers_have_their_places() -> None:
     ("// new\n" + TEXT, {0: 1, 1: 2, 2: 3, 3: 4, 4: 5}),
     (TEXT.replace("c = 3", "d = 4"), {0: 0, 1: 1, 3: 3, 4: 4}),
     ("x = 1\n" + TEXT + "y = 1\n", {0: 1, 2: 3, 4: 6}),
+    (TEXT.replace("2.5", "0.125").replace("\n", "\r\n"), {0: 0, 1: 1, 2: 2, 3: 3, 4: 4}),
     ("", {4: 0}),
 ])  # fmt: skip
 def test_lines_are_found_in_another_text(other: str, lines: dict[int, int]) -> None:

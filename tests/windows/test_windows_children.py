@@ -10,7 +10,8 @@ from contextlib import ExitStack
 import pytest
 
 from tests.support import children
-from tests.windows.processes import eventually, on_windows, suspend
+from tests.windows.processes import PATIENCE, end, eventually, on_windows, suspend
+from weft import child
 from weft.child import Child
 from weft.platform import system
 
@@ -38,6 +39,13 @@ def test_what_works_is_left_alone_and_what_stands_still_is_ended(start: Callable
     eventually(lambda: all(each.poll() is not None for each in standing), "the end of those that stand still")
     assert all(each.stood_still for each in standing)
     assert [each.poll() for each in going] == [None] * len(going)
+
+
+def test_an_answer_does_not_wait_for_what_a_child_has_started() -> None:
+    """As Wine's driver of windows starts a desktop."""
+    answered = child.run(f"{children.__name__}:{children.leaving.__name__}", timeout=PATIENCE)
+    end(int(answered.stdout))
+    assert answered.returncode == 0
 
 
 def test_the_processor_time_of_a_process_is_its_own() -> None:

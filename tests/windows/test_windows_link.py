@@ -17,6 +17,7 @@ import pytest
 from tests.support.links import LinkedEditor
 from tests.support.performance import Performance
 from tests.windows.processes import eventually, on_windows
+from weft.editor.documents import path_of_uri, uri_of_path
 from weft.performances import PerformanceLink, running, sockets
 
 pytestmark = on_windows
@@ -76,6 +77,16 @@ def test_another_program_at_the_port_is_told_nothing(performance: Performance, t
         # Nobody has it open any more.
         assert [each.path for each in running()] == [path]
         assert not false.exists()
+
+
+def test_files_have_addresses(tmp_path: Path) -> None:
+    path = str(tmp_path / "größe 絵.weft")
+    address = uri_of_path(path)
+    assert address.startswith("file:///")
+    # Editors write the letter of a drive as they like.
+    assert os.path.normcase(path_of_uri(address)) == os.path.normcase(path)
+    assert uri_of_path(address) == address
+    assert uri_of_path("untitled:Untitled-1") == "untitled:Untitled-1"
 
 
 def test_a_killed_performance_is_forgotten(performance: Performance) -> None:

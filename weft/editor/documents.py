@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,7 +26,9 @@ def path_of_uri(uri: str) -> str:
 
 def uri_of_path(path: str) -> str:
     """The address of a file; a path that is an address already stays as it is."""
-    found: str | None = None if ":" in path.partition("/")[0] else from_fs_path(str(Path(path).absolute()))
+    # One letter before the colon is a drive of Windows.
+    is_address = len(path.partition("/")[0].rpartition(":")[0]) > 1
+    found: str | None = None if is_address else from_fs_path(str(Path(path).absolute()))
     return found or path
 
 
@@ -47,11 +48,6 @@ class Document:
     def identity(self) -> str:
         """Equal for two names of one file."""
         return real_path(self.path)
-
-    @cached_property
-    def hash(self) -> str:
-        """What events call this text."""
-        return hashlib.sha256(self.text.encode(errors="replace")).hexdigest()[:16]
 
     @cached_property
     def source(self) -> Source:

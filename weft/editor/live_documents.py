@@ -150,6 +150,12 @@ def _duration(milliseconds: float) -> str:
     return f"{milliseconds:.1f} ms" if milliseconds >= 1 else f"{1000 * milliseconds:.0f} µs"
 
 
+def _plays(document: Document, linked: LinkedPerformance) -> bool:
+    """Whether a document plays as it is in the editor, which may end lines otherwise than the file."""
+    here, there = document.text, linked.text
+    return here == there or here.replace("\r\n", "\n") == there.replace("\r\n", "\n")
+
+
 class LiveDocuments:
     """The open documents that performances play."""
 
@@ -224,10 +230,12 @@ class LiveDocuments:
             if found is None or uri not in self._shown:
                 continue
             document, linked = found
-            if document.hash == linked.hash != self._costs.get(uri, LineCosts()).hash:
+            if not _plays(document, linked):
+                continue
+            if linked.hash != self._costs.get(uri, LineCosts()).hash:
                 self._costs[uri] = LineCosts(linked.hash, await self._ask_costs(uri))
             time = linked.values.get("time")
-            if document.hash != linked.hash or not isinstance(time, int | float):
+            if not isinstance(time, int | float):
                 continue
             known = self._curves.get(uri, LineCurves())
             if known.hash != linked.hash or abs(time - known.time) >= _CURVES:

@@ -34,13 +34,14 @@ def numbers_in(text: str) -> dict[Place, tuple[int, int]]:
 
 @dataclass(frozen=True)
 class NumberedLines:
-    """A text as lines, with the numbers of each."""
+    """A text as lines, with the numbers of each. How a line ends is no part of it: an editor may say `\\n` of a file
+    that has `\\r\\n`."""
 
     text: str
 
     @cached_property
     def lines(self) -> list[str]:
-        return self.text.split("\n")
+        return [line.removesuffix("\r") for line in self.text.split("\n")]
 
     @cached_property
     def numbers(self) -> Mapping[int, list[tuple[Place, float]]]:
