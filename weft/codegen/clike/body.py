@@ -482,11 +482,12 @@ class ShaderWriter:
                 return self._called("fraction", args[:1])
             if node.args[1].attr == 0:
                 return literal(self.language.real(nan))  # drivers may evaluate the division by 0 all the same
-        if node.op == "div" and _is_number(node.args[1]) and self.language.by_reciprocal:
-            return applied("*", [args[0], self._reciprocal(node, node.args[1].attr.key)])
+        if node.op in ("div", "mod") and _is_number(node.args[1]) and self.language.by_reciprocal:
+            per = self._reciprocal(node, node.args[1].attr.key)
+            return applied("*", [args[0], per]) if node.op == "div" else self._called("modulo_by", [*args, per])
         if node.attr == NEAR and self.language.exact_waves:
             turn = literal(self.language.real(pi))
-            return applied(self.language.word(_NEAR_WAVES[node.op]), [applied("*", [turn, *args])])
+            return self._called(_NEAR_WAVES[node.op], [applied("*", [turn, *args])])
         if node.op == "sub" and node.args[1].op == "floor" and node.args[1].args[0] is node.args[0]:
             whole = node.args[1]
             if self.language.has_fract and whole not in self._variables:
