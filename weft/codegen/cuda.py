@@ -199,9 +199,9 @@ class Cuda(KernelLanguage):
     # Quotients are not always rounded to nearest: exact ones take several times as long.
     whole_ratio: ClassVar[str | None] = "whole_ratio"
     words: ClassVar[Mapping[str, str]] = MappingProxyType({
-        "bits_in": "__float_as_uint", "real_in": "__uint_as_float", "nearest": "rintf", "fma": "fmaf", "sin": "sine",
-        "card_sine": "__sinf", "cos": "__cosf", "sqrt": "sqrtf", "floor": "floorf", "abs": "fabsf", "min": "fminf",
-        "max": "fmaxf", "sinpi": "sin_pi", "cospi": "cos_pi", "power": "power_of", "clamp": "clamped",
+        "bits_in": "__float_as_uint", "real_in": "__uint_as_float", "nearest": "rintf", "fma": "fmaf",
+        "sin": "near_sine", "card_sine": "__sinf", "cos": "__cosf", "sqrt": "sqrtf", "floor": "floorf", "abs": "fabsf",
+        "min": "fminf", "max": "fmaxf", "sinpi": "sin_pi", "cospi": "cos_pi", "power": "power_of", "clamp": "clamped",
         "not_a_number": "__uint_as_float(0x7fc00000u)", "infinity": "__uint_as_float(0x7f800000u)",
     })  # fmt: skip
 

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 
+import pytest
+
+from tests.support.devices import COMPUTE
 from weft.codegen.clike.body import emit
 from weft.codegen.clike.expressions import ExpressionText
-from weft.codegen.clike.language import ProgramParts, Type
+from weft.codegen.clike.language import Language, ProgramParts, Type
 from weft.codegen.clike.prelude import ANGLES, BITS, FUSED, NUMBERS, PLACES, PRELUDE, called_in
 from weft.codegen.clike.shader import Shader
+from weft.codegen.cuda import Hip
+from weft.codegen.essl import DriverEssl
 from weft.codegen.glsl import Glsl
+from weft.codegen.msl import Msl
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.compiling.stages import Request, build
@@ -79,3 +86,12 @@ def test_the_parts_of_the_prelude_are_all_of_it_and_callees_come_first() -> None
         for name, text in whole.items():
             assert called_in(text) & whole.keys() <= known | {name}
             known.add(name)
+
+
+@pytest.mark.parametrize("language", [Glsl, DriverEssl, Msl, Hip, *COMPUTE.values()], ids=lambda each: each.name)
+def test_no_two_functions_have_one_name(language: type[Language]) -> None:
+    made = language()
+    texts = "\n".join(made.functions(made.function_names))
+    names = Counter(re.findall(r"^(?!//)(?:\w+ )*(\w+)\(", texts, re.MULTILINE))
+    assert names
+    assert [name for name, count in names.items() if count > 1] == []
