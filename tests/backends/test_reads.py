@@ -182,9 +182,12 @@ def test_who_is_on_the_card_can_bind_and_all_others_read(card: type[CardBackend]
     runner = running(text, card.name)
     runner.run(Env(31, 17, dt=1 / 60))
     reads = runner.lookup(StrandRef("ramp", "v"))
-    assert isinstance(reads, Bindable)
     x, y = np.linspace(0.1, 0.9, 7), np.linspace(0.8, 0.2, 7)
     np.testing.assert_allclose(reads(x, y), x * 3 + y, rtol=1e-5)
+    if card is EmbeddedGlVisual:  # without compute shaders, strands are drawn and read back
+        assert not isinstance(reads, Bindable)
+        return
+    assert isinstance(reads, Bindable)
     assert reads.bound(object(), x, y) is None
     assert reads.bound(reads.device, x, y) is not None
 
