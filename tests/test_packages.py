@@ -60,4 +60,5 @@ def test_the_modules_of_backends_register_what_the_table_says() -> None:
     registry = load_registry()
     assert {backend.name: backend.context for backend in registry.backends.values()} == dict(registry.names)
     named = {f"{family}_{context}": context for family in FAMILIES for context in CARD_CONTEXTS}
+    del named["gles_audio"]  # OpenGL ES 3.0 computes no sound
     assert named.items() <= registry.names.items()
