@@ -32,6 +32,9 @@ _STYLES = ("evening", "pipes", "spindles", "shapes")
 
 _DIAGNOSTICS, _FIELD, _NAME = "diagnostics", "completion of a field", "completion of a name"
 
+# What VS Code says that it knows of completion, as far as the server asks.
+_CAPABILITIES = {"textDocument": {"completion": {"completionList": {"itemDefaults": ["editRange"]}}}}
+
 # The longest that is waited for an answer, in seconds.
 _PATIENCE = 60.0
 
@@ -46,7 +49,7 @@ class Client:
         self._number = 0
         self._version = -1
         """The last version of the text with diagnostics."""
-        self.ask("initialize", {"processId": os.getpid(), "rootUri": None, "capabilities": {}})
+        self.ask("initialize", {"processId": os.getpid(), "rootUri": None, "capabilities": _CAPABILITIES})
         self.tell("initialized", {})
 
     def close(self) -> None:

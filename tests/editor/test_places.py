@@ -153,6 +153,19 @@ def test_a_word_of_a_library_brings_the_line_that_uses_it(text):
     assert edited.startswith("#use std.coord\n#use std.synth\n#slider")
 
 
+def test_the_place_of_all_proposals_is_said_once_to_editors_that_know_this(any_editor):
+    text = any_editor
+    text.open("a.weft", TEXT)
+    asked = text.where(types.CompletionParams, "a.weft", "loud = s‸in(")
+    found = text.now(text.client.text_document_completion_async(asked))
+    lists = text.capabilities.text_document.completion.completion_list
+    knows = lists is not None and "editRange" in (lists.item_defaults or ())
+    assert (found.item_defaults is not None) == knows
+    assert {item.text_edit is None for item in found.items} == {knows}
+    place = found.item_defaults.edit_range if knows else found.items[0].text_edit.range
+    assert text.shown("a.weft", place) == "s"
+
+
 def test_what_completion_says_of_a_word(text):
     item = text.completed("a.weft", "v = smooth‸step(")["smoothstep"]
     assert item.detail == "smoothstep(a, b, x)"

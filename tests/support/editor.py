@@ -51,10 +51,11 @@ class Editor:
         self._loop = asyncio.new_event_loop()
         self._versions: dict[str, int] = {}
         self.texts: dict[str, str] = {}
+        self.capabilities = _capabilities(profile)
         self.client = make_test_lsp_client()
         self.now(self.client.start_io(sys.executable, "-m", "weft", "lsp", *options, cwd=str(folder)))
         parameters = types.InitializeParams(
-            capabilities=_capabilities(profile), root_uri=from_fs_path(str(folder)), process_id=os.getpid()
+            capabilities=self.capabilities, root_uri=from_fs_path(str(folder)), process_id=os.getpid()
         )
         self.server = self.now(self.client.initialize_session(parameters))
 
@@ -142,6 +143,11 @@ class Editor:
         """What may be typed at a place, by its label."""
         found = self.now(self.client.text_document_completion_async(self.where(types.CompletionParams, name, marked)))
         assert isinstance(found, types.CompletionList)
+        if found.item_defaults is not None:
+            place = found.item_defaults.edit_range
+            assert isinstance(place, types.Range)
+            for item in found.items:
+                item.text_edit = types.TextEdit(place, item.text_edit_text or item.label)
         return {item.label: item for item in found.items}
 
     def hovered(self, name: str, marked: str) -> str:

@@ -73,10 +73,10 @@ class Answers:
         """The parameters of the call around a place."""
         return signature_at(*self._recent(uri, position))
 
-    def proposals(self, uri: str, position: types.Position) -> list[types.CompletionItem]:
+    def proposals(self, uri: str, position: types.Position, shares_place: bool) -> types.CompletionList:
         """What may be typed at a place."""
-        found = self._proposer.proposals(*self._recent(uri, position), self._facts.get(uri, {}))
-        for item in found:
+        found = self._proposer.proposals(*self._recent(uri, position), self._facts.get(uri, {}), shares_place)
+        for item in found.items:
             if isinstance(item.data, dict):
                 item.data["uri"] = uri
         return found

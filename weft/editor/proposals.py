@@ -77,18 +77,22 @@ class Proposer:
         self._permissions = permissions
 
     def proposals(
-        self, reading: ReadText, offset: int, facts: Mapping[str, InstanceFacts]
-    ) -> list[types.CompletionItem]:
-        """What may be typed at a place, with the place that it takes."""
+        self, reading: ReadText, offset: int, facts: Mapping[str, InstanceFacts], shares_place: bool
+    ) -> types.CompletionList:
+        """What may be typed at a place, with the place that it takes: of each, or of all for editors that know this."""
         text = reading.source.text
         start = max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
         line = text[max(start, offset - _LOOKS_BACK) : offset]
         if _COMMENTED.match(line) or _is_in_comment(reading, offset):
-            return []
+            return types.CompletionList(is_incomplete=False, items=[])
         begun, found = self._by_place(reading, offset, line, facts)
         place = reading.positions.range(offset - len(begun), offset)
         wanted = begun[:1].lower()
-        return [_placed(item, place) for item in found if item.label.lower().startswith(wanted)]
+        fitting = [item for item in found if item.label.lower().startswith(wanted)]
+        if shares_place:
+            defaults = types.CompletionItemDefaults(edit_range=place)
+            return types.CompletionList(is_incomplete=False, items=[*map(_written, fitting)], item_defaults=defaults)
+        return types.CompletionList(is_incomplete=False, items=[_placed(item, place) for item in fitting])
 
     def _by_place(
         self, reading: ReadText, offset: int, line: str, facts: Mapping[str, InstanceFacts]
@@ -329,6 +333,15 @@ def _words_of_libraries(wanted: str) -> tuple[tuple[str, str], ...]:
         (library, name) for library in libraries() for name in spindles_of(library)
         if name.lower().startswith(wanted) and name not in BUILTINS and name not in WORDS
     ])  # fmt: skip
+
+
+def _written(item: types.CompletionItem) -> types.CompletionItem:
+    """A proposal for the place that all have."""
+    if item.insert_text is None:
+        return item
+    found = copy(item)
+    found.text_edit_text, found.insert_text = item.insert_text, None
+    return found
 
 
 def _placed(item: types.CompletionItem, place: types.Range) -> types.CompletionItem:

@@ -383,8 +383,11 @@ def _places(server: EditorServer) -> None:
 
     @server.feature(types.TEXT_DOCUMENT_COMPLETION, completion)
     async def proposals(params: types.CompletionParams) -> Any:
-        found = await server.ask_about(params.text_document.uri, "proposals", params.position)
-        return types.CompletionList(is_incomplete=False, items=found or [])
+        known = server.client_capabilities.text_document
+        lists = known.completion.completion_list if known and known.completion else None
+        shares_place = "editRange" in ((lists and lists.item_defaults) or ())
+        found = await server.ask_about(params.text_document.uri, "proposals", params.position, shares_place)
+        return found or types.CompletionList(is_incomplete=False, items=[])
 
     @server.feature(types.COMPLETION_ITEM_RESOLVE)
     async def explained(params: types.CompletionItem) -> Any:
