@@ -17,7 +17,7 @@ from weft.names import StrandRef
 from weft.permissions import Permissions
 from weft.recently_used import RecentlyUsed
 from weft.runtime.compiling.kept import KeptBuild
-from weft.runtime.compiling.stages import Build, Meaning, Request, build, understood
+from weft.runtime.compiling.stages import Build, CheckedMeaning, Request, build, understood
 from weft.runtime.inspect.forecast import Additions, check
 from weft.runtime.inspect.statement_costs import costs_of_statements
 from weft.runtime.inspect.time_curves import TimeCurves
@@ -48,7 +48,7 @@ class Checker:
         self._contexts = contexts
         self._permissions = permissions
         self._kept: RecentlyUsed[str, KeptBuild] = RecentlyUsed(_MOST_KEPT)
-        self._meant: RecentlyUsed[str, tuple[Document, Meaning]] = RecentlyUsed(_MOST_KEPT)
+        self._meant: RecentlyUsed[str, tuple[Document, CheckedMeaning]] = RecentlyUsed(_MOST_KEPT)
         """What documents mean that were without mistakes when they were looked at last."""
         self._curves: tuple[Document, TimeCurves | None] | None = None
         """What can be evaluated of the document that was asked about last."""
@@ -93,7 +93,7 @@ class Checker:
             read=self._documents.read,
         )  # fmt: skip
 
-    def _facts(self, made: Meaning, kept: KeptBuild) -> Mapping[str, InstanceFacts]:
+    def _facts(self, made: CheckedMeaning, kept: KeptBuild) -> Mapping[str, InstanceFacts]:
         graph = made.checked.graph(self._contexts)
         over, contexts = kept.over(), {ref: strand.contexts for ref, strand in graph.strands().items()}
         found: dict[str, InstanceFacts] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -642,3 +643,9 @@ def test_a_count_becomes_constant_in_the_same_save() -> None:
     text = "spindle g(y) :: v { v = y + h }\nn = if h > 0 then 2 else 3\nh = key@space\nb = g(h)\ndisplay(b * n)\n"
     other = text.replace("v = y + h", "v = sum(<y * i for i in (1 to n)>)").replace("key@space", "0.5")
     check_texts((text, other, text))
+
+
+def test_a_build_can_be_handed_to_other_processes() -> None:
+    text = "trail<v> = max(me@x, prev(trail@v) * 0.9)\nlevel<v> = integrate(me@time)\ndisplay(trail@v * level@v)\n"
+    made = build(Request(Source("a.weft", text), ContextTable()))
+    assert pickle.loads(pickle.dumps(made)).units == made.units

@@ -69,13 +69,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Meaning:
-    """A program whose meaning is known: nothing is wrong with it. Its graph can be made of what was `checked`. `files`
-    are the texts and `media` the pictures that it names; `opened` are the places in the text at which pictures and
-    sounds are opened, by name or by path; `warnings` are those found so far. Lowering continues to spend from the same
-    `budget`. `edit` is what became of the names since the build before."""
+    """A program whose meaning is known: nothing is wrong with it. `files` are the texts and `media` the pictures that
+    it names; `opened` are the places in the text at which pictures and sounds are opened, by name or by path;
+    `warnings` are those found so far. Lowering continues to spend from the same `budget`. `edit` is what became of the
+    names since the build before."""
 
     patch: Patch
-    checked: CheckedPatch
     program: Program
     contexts: ContextTable
     files: tuple[str, ...]
@@ -86,6 +85,13 @@ class Meaning:
     edit: Edit
     parse_ms: float
     graph_ms: float
+
+
+@dataclass(frozen=True)
+class CheckedMeaning(Meaning):
+    """The same with what its graph can be made of, which is for this process alone."""
+
+    checked: CheckedPatch
 
 
 @dataclass(frozen=True)
@@ -103,11 +109,12 @@ def analyse(request: Request, kept: KeptBuild | None = None) -> Analysis:
     found = understand(request, kept or KeptBuild())
     started = time.perf_counter()
     graph = found.checked.graph(request.contexts)
-    graph_ms = found.graph_ms + (time.perf_counter() - started) * 1e3
-    return Analysis(**{**vars(found), "graph_ms": graph_ms}, graph=graph)
+    known = {**vars(found), "graph_ms": found.graph_ms + (time.perf_counter() - started) * 1e3}
+    del known["checked"]
+    return Analysis(**known, graph=graph)
 
 
-def understand(request: Request, kept: KeptBuild, has_kernels: bool = True) -> Meaning:
+def understand(request: Request, kept: KeptBuild, has_kernels: bool = True) -> CheckedMeaning:
     """Reads a text and finds what it means, without a graph. What is `kept` of an earlier build is not done again; for
     `has_kernels` see `KeptBuild.would_lose_much`.
 
@@ -146,7 +153,9 @@ def understand(request: Request, kept: KeptBuild, has_kernels: bool = True) -> M
     opened = {name: kept.now(each.place) for name, each in named.items()}
     took = (parsed - started) * 1e3, (time.perf_counter() - parsed) * 1e3
     warnings = tuple(report)
-    return Meaning(patch, found, loaded.program, contexts, loaded.files, files, opened, warnings, budget, edit, *took)
+    return CheckedMeaning(
+        patch, loaded.program, contexts, loaded.files, files, opened, warnings, budget, edit, *took, found
+    )
 
 
 def _consumed(program: Program, request: Request, report: Report) -> Program:
@@ -226,10 +235,10 @@ class Build(Analysis):
         )  # fmt: skip
 
 
-def understood(request: Request, kept: KeptBuild) -> Meaning:
+def understood(request: Request, kept: KeptBuild) -> CheckedMeaning:
     """See `understand`, for one text after another: what this one means is kept for the next, and no kernels are
     made."""
-    def made(kept: KeptBuild) -> Meaning:
+    def made(kept: KeptBuild) -> CheckedMeaning:
         found = understand(request, kept, has_kernels=False)
         kept.succeed(found.budget, found.edit)
         return found
