@@ -178,6 +178,7 @@ def until(port: int, is_so: Callable[[NDArray[np.uint8]], bool]) -> bool:
         with suppress(OSError):  # nobody listens while a process follows another one
             if is_so(decoded(asked(port, "/frame.png")[1])):
                 return True
+        time.sleep(0.02)  # the process that answers has a lower priority than this one
     return False
 
 
