@@ -125,10 +125,16 @@ class PictureHandle(ABC):
     def read(self) -> npt.NDArray[np.uint8]:
         """The pixels [height, width, RGBA], row 0 on top, which do not change later. Raises DeviceLostError."""
 
+    def lending(self) -> Callable[[], npt.NDArray[np.uint8]]:
+        """Begins to read the pixels. Returns a function that gives them, to be called once, by the same thread, before
+        the tick after the next one. After the next tick it hardly waits. What it gives may be memory of the device,
+        which any thread may look at, and should drop soon. Both may raise DeviceLostError."""
+        return self.read
+
     def copier(self) -> Callable[[Array], None]:
-        """Begins to read the pixels. Returns a function that copies them into an array, to be called once, before the
-        tick after the next one. After the next tick it hardly waits. It may raise DeviceLostError."""
-        return lambda into: np.copyto(into, self.read())
+        """The same, as a function that copies the pixels into an array."""
+        lent = self.lending()
+        return lambda into: np.copyto(into, lent())
 
 
 Values: TypeAlias = "Array | PictureHandle"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections import deque
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from tests.support.choices import on_processor
 from tests.support.cuda import cuda, hip, stand_in
-from weft.backends.base import DeviceLostError, Env
+from weft.backends.base import DeviceLostError, Env, PictureHandle
 from weft.backends.compute.interface import CompileError, ComputeDevice, ComputeError
 from weft.backends.cuda.backend import CudaDevice, CudaVisual, Nvidia
 from weft.backends.cuda.cards import CardDevice
@@ -83,6 +84,27 @@ def test_hip_shows_the_same(hip: CardDevice) -> None:
     text = TEXTS["feedback"]
     expected = Offline(built(text), on_processor("vector", "visual")).at(3 / 60)
     assert np.abs(drawn(hip, text, 4).astype(int) - expected).max() <= 1
+
+
+@pytest.mark.parametrize("kept", [0, 3])
+def test_pictures_are_lent_while_the_next_ones_are_drawn(kept: int, cuda: CardDevice) -> None:
+    backend, runner = Here(cuda), ProgramRunner(ContextTable())
+    (unit,) = built(TEXTS["feedback"]).units
+    compiled = backend.compile_subgraph(unit, Env(31, 17), runner)
+    offline = Offline(built(TEXTS["feedback"]), on_processor("vector", "visual"))
+    awaited, begun, addresses = deque[Any](), deque[Any](), set[int]()
+    lent = deque[Any]()
+    for tick in range(12):
+        awaited.append(offline.at(tick / 60).astype(int))
+        picture = backend.execute_subgraph(compiled, Env(31, 17, tick, tick / 60, 1 / 60), runner)
+        assert isinstance(picture, PictureHandle)
+        begun.append(picture.lending())
+        if tick:
+            lent.append(begun.popleft()())
+            addresses.add(lent[-1].ctypes.data)
+        if len(lent) > kept:
+            assert np.abs(lent.popleft() - awaited.popleft()).max() <= 1
+    assert len(addresses) <= 3 + kept
 
 
 @pytest.mark.long

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import sys
+from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -160,20 +163,41 @@ def test_a_picture_stays_as_it_is_while_the_next_one_is_drawn() -> None:
     assert not np.array_equal(kept.array, other.array)
 
 
-def test_pictures_are_read_a_tick_later_while_the_next_ones_are_drawn() -> None:
-    drawing, expected = (loader_of(asked).prepare(built(MOVING), SIZE) for asked in ("gl", "vm"))
-    copies, found = [], []
-    for number in range(6):
+@pytest.mark.parametrize("kept", [0, 3])
+def test_pictures_are_lent_while_the_next_ones_are_drawn(kept: int) -> None:
+    lends("gl", kept)
+
+
+def lends(device: str, kept: int) -> None:
+    """Draws on a device while some of the pictures before are still looked at."""
+    drawing, expected = (loader_of(asked).prepare(built(MOVING), SIZE) for asked in (device, "vm"))
+    awaited, begun, addresses = frames(expected, range(12)), deque[Callable[[], NDArray[Any]]](), set[int]()
+    lent = deque[NDArray[Any]]()
+    for number in range(12):
         shown = pictures_of(drawing.runner.run(env_of(drawing, number))).get("")
         assert shown is not None
         assert isinstance(shown.values, PictureHandle)
-        copies.append(shown.values.copier())
+        begun.append(shown.values.lending())
         if number:
-            # Into a part of a larger one, as in a film with an even width.
-            larger = np.zeros((SIZE[1] + 1, SIZE[0] + 1, 4), np.uint8)
-            copies[-2](larger[:-1, :-1])
-            found.append(larger[:-1, :-1])
-    assert all(same(*both) for both in zip(found, frames(expected, range(5)), strict=True))
+            lent.append(begun.popleft()())
+            addresses.add(lent[-1].ctypes.data)
+        if len(lent) > kept:
+            assert same(lent.popleft(), awaited[number - 1 - kept])
+    # Memory is used again when it has come back: for both pictures that are drawn in turns, what is under way and lent.
+    assert len(addresses) <= 4 + kept
+
+
+def test_a_picture_that_was_lent_outlives_its_program() -> None:
+    drawing, expected = (loader_of(asked).prepare(built(MOVING), SIZE) for asked in ("gl", "vm"))
+    shown = pictures_of(drawing.runner.run(env_of(drawing, 3))).get("")
+    assert shown is not None
+    assert isinstance(shown.values, PictureHandle)
+    pixels = shown.values.lending()()
+    del shown, drawing
+    gc.collect()
+    other = loader_of("gl").prepare(built(MOVING), (SIZE[0] + 2, SIZE[1]))
+    frame(other, 5)
+    assert same(pixels, frame(expected, 3))
 
 
 def test_a_picture_in_which_nothing_moves_is_drawn_once() -> None:

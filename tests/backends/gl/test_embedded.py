@@ -69,6 +69,11 @@ def test_a_shipped_picture_is_the_same(path: Path, embedded_graphics: Graphics) 
     assert max(expected.differing(chosen)) <= OFF_SHARE
 
 
+@pytest.mark.parametrize("kept", [0, 3])
+def test_pictures_are_lent_while_the_next_ones_are_drawn(kept: int, embedded_graphics: Graphics) -> None:
+    desktop.lends("gles", kept)
+
+
 @pytest.mark.parametrize("text", all_but(3, MEMORIES.values()), ids=MEMORIES.keys())
 def test_memory(text: str, embedded_graphics: Graphics) -> None:
     assert compare(remembering(text), GlExecutor(embedded_graphics)).unexplained == ()

@@ -5,13 +5,19 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import av
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from tests.support.performance import PATIENCE
+from weft.backends.base import DeviceLostError, PictureHandle, Values
+from weft.backends.lent_memory import lent
 from weft.runtime.hands.clock import Clock
 from weft.runtime.live.events import EventLog, Reporter
 from weft.runtime.live.record import FilmTimeline, Recorder
@@ -31,10 +37,11 @@ class Stage:
         self.recorder = Recorder(Reporter(EventLog(None), echo=self.said.append), sound, folder / "take")
         self.clock = Clock()
 
-    def follow(self) -> None:
-        """A frame with a picture of its own."""
+    def follow(self, picture: Values | None = None) -> None:
+        """A frame with this picture, or one of its own."""
         self.clock.tick()
-        picture = np.full((SIZE[1], SIZE[0], 4), 200, np.uint8)
+        if picture is None:
+            picture = np.full((SIZE[1], SIZE[0], 4), 200, np.uint8)
         self.recorder.follow(picture, self.clock, SIZE, FPS, RATE)
 
     @property
@@ -87,6 +94,82 @@ def test_an_encoder_that_dies_ends_the_film(stage: Stage, tmp_path: Path) -> Non
     assert "the process that encodes ended (SIGKILL)" in stage.said[-1]
     assert not (tmp_path / "take-001.mp4").exists()
     stage.recorder.close()
+
+
+class OnCard(PictureHandle):
+    """A picture in memory that a device lends."""
+
+    def __init__(self) -> None:
+        self._pixels = np.full((SIZE[1], SIZE[0], 4), 200, np.uint8)
+        self.is_lent = False
+        self.is_back = threading.Event()
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        return (SIZE[1], SIZE[0], 4)
+
+    def read(self) -> NDArray[np.uint8]:
+        raise AssertionError("it would wait for the device")
+
+    def lending(self) -> Callable[[], NDArray[np.uint8]]:
+        def lend() -> NDArray[np.uint8]:
+            self.is_lent = True
+            return lent(self._pixels.ctypes.data, self.shape, self.is_back.set)
+
+        return lend
+
+
+def test_the_thread_that_draws_does_not_wait_for_the_copy_of_a_picture(stage: Stage, tmp_path: Path) -> None:
+    encoder, is_busy, go_on = stage.take.encoder, threading.Event(), threading.Event()
+
+    def waits() -> tuple[Any, ...]:
+        is_busy.set()
+        go_on.wait()
+        return "repeat", 0
+
+    encoder._messages.put(waits)
+    assert is_busy.wait(PATIENCE)
+    shown = OnCard()
+    while not shown.is_lent:
+        stage.follow(shown)
+    assert not shown.is_back.is_set()
+    go_on.set()
+    # It goes back as soon as it is copied: nothing else has to happen.
+    assert shown.is_back.wait(PATIENCE)
+    stage.recorder.close()
+    with av.open(str(tmp_path / "take-001.mp4")) as film:
+        frames = [frame.to_ndarray(format="rgb24") for frame in film.decode(video=0)]
+    assert frames[-1].mean() == pytest.approx(200, abs=3)
+
+
+def test_memory_of_a_device_goes_back_if_the_encoder_dies(stage: Stage) -> None:
+    encoder, shown = stage.take.encoder, list[OnCard]()
+    while stage.take is not None:
+        shown.append(OnCard())
+        stage.follow(shown[-1])
+        if sum(each.is_lent for each in shown) == 3:
+            encoder._child.kill()
+    stage.recorder.close()
+    assert not encoder._sending.is_alive()
+    assert [each.is_back.is_set() for each in shown] == [each.is_lent for each in shown]
+
+
+def test_a_picture_of_a_device_that_is_lost_is_left_out(stage: Stage) -> None:
+    class Lost(OnCard):
+        def lending(self) -> Callable[[], NDArray[np.uint8]]:
+            def lend() -> NDArray[np.uint8]:
+                self.is_lent = True
+                raise DeviceLostError("visual", "it was reset")
+
+            return lend
+
+    lost, room = Lost(), len(stage.take.encoder._free)
+    while not lost.is_lent:
+        stage.follow(lost)
+    assert len(stage.take.encoder._free) == room
+    stage.follow()
+    stage.recorder.close()
+    assert stage.said[-1].startswith("recorded ")
 
 
 def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:

@@ -127,10 +127,10 @@ class ComputeDevice(ABC):
         """Begins to read bytes from `start` on, all of them without a `size`, when the run `after`, which was launched
         last, is done. Does not wait."""
 
-    def read_into(self, buffer: Any, after: Run) -> Callable[[npt.NDArray[np.uint8]], None]:
-        """Begins to read all bytes, as `read` does. What it returns copies them into an array of as many bytes."""
-        arrival = self.read(buffer, after)
-        return lambda into: np.copyto(into, arrival().reshape(into.shape))
+    def lending(self, buffer: Any, after: Run) -> Arrival:
+        """Begins to read all bytes, as `read` does. What it gives may be memory of the device that is used again when
+        nobody looks at the array any more. It is called by the same thread."""
+        return self.read(buffer, after)
 
     def addresses(
         self, kernel: Any, count: int, words: npt.NDArray[np.uint32], buffers: int

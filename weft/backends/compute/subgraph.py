@@ -21,7 +21,7 @@ from weft.backends.compute.interface import (
 )
 from weft.backends.compute.records import FrameRecord, Inputs, prepared
 from weft.backends.executors import Stillness
-from weft.backends.launch import Array, Floats, Launch, StateMemory, Value
+from weft.backends.launch import Floats, Launch, StateMemory, Value
 from weft.backends.prologue import (
     CONSTANT_ROWS, Fetch, LaunchPrologue, PointReads, PrologueBlock, PrologueMachine, StrandReads, is_constant, line
 )
@@ -190,23 +190,14 @@ class ComputePicture(CardPicture):
         """The pixels drawn so far."""
 
     def fetched(self) -> npt.NDArray[np.uint8]:
-        return self._begun()()
+        return self._begun(self.device.read)()
 
-    def copier(self) -> Callable[[Array], None]:
-        if self._pixels is not None:
-            return super().copier()
+    def lending(self) -> Callable[[], npt.NDArray[np.uint8]]:
+        return self.read if self._pixels is not None else self._begun(self.device.lending)
+
+    def _begun(self, read: Callable[[Any, Run], Arrival]) -> Callable[[], npt.NDArray[np.uint8]]:
         with failing("a picture cannot be read"):
-            copying = self.device.read_into(self.buffer, self._work.run)
-
-        def copy(into: Array) -> None:
-            with failing("a picture cannot be read"):
-                copying(into)
-
-        return copy
-
-    def _begun(self) -> Callable[[], npt.NDArray[np.uint8]]:
-        with failing("a picture cannot be read"):
-            arrival = self.device.read(self.buffer, self._work.run)
+            arrival = read(self.buffer, self._work.run)
 
         def fetch() -> npt.NDArray[np.uint8]:
             with failing("a picture cannot be read"):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
-from ctypes import addressof, c_uint8, c_uint64
+from ctypes import addressof, c_uint64
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from weft.backends.compute.interface import Arrival, Bytes, CompileError, LaunchAddresses, RemoteDevice, Run, as_bytes
 from weft.backends.cuda.driver import Driver, Maker
 from weft.backends.kept_programs import KeptProgram, RecentPrograms
+from weft.backends.lent_memory import lent
 
 # Threads in a block.
 _BLOCK = 256
@@ -131,39 +131,18 @@ class _PinnedMemory:
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
-        self._lock = threading.Lock()
-        self._free: defaultdict[int, list[Bytes]] = defaultdict(list)
+        self._free: dict[int, list[int]] = {}
 
     def take(self, size: int) -> Bytes:
-        """At least this many bytes."""
+        """This many bytes, which go back when nobody refers to them. A copy that nobody waits for comes before the next
+        one into them."""
         rounded = 1 << max(12, (size - 1).bit_length())
-        with self._lock:
-            if self._free[rounded]:
-                return self._free[rounded].pop()
-        address = self._driver.pinned(rounded)
-        return np.ctypeslib.as_array((c_uint8 * rounded).from_address(address))
-
-    def give_back(self, memory: Bytes) -> None:
-        with self._lock:
-            self._free[memory.nbytes].append(memory)
-
-
-class _ArrivingBytes:
-    """Bytes on their way from a card."""
-
-    def __init__(self, pinned: _PinnedMemory, memory: Bytes, size: int, mark: StreamMark) -> None:
-        self._pinned = pinned
-        self._memory = memory
-        self._size = size
-        self._mark = mark
-
-    def __call__(self) -> Bytes:
-        self._mark.wait()
-        return self._memory[: self._size].copy()
-
-    def __del__(self) -> None:
-        # If they were not waited for: the next copy into this memory comes after this one.
-        self._pinned.give_back(self._memory)
+        free = self._free.setdefault(rounded, [])
+        try:
+            address = free.pop()
+        except IndexError:
+            address = self._driver.pinned(rounded)
+        return lent(address, (size,), lambda: free.append(address))
 
 
 class _CardAddresses(LaunchAddresses):
@@ -265,11 +244,23 @@ class CardDevice(RemoteDevice):
         return StreamMark(self._marks)
 
     def read(self, buffer: CardMemory, after: Run | None = None, start: int = 0, size: int | None = None) -> Arrival:
-        wanted = buffer.size - start if size is None else size
-        memory = self._pinned.take(wanted)
+        arrival = self._arriving(buffer, start, buffer.size - start if size is None else size)
+        return lambda: arrival().copy()
+
+    def lending(self, buffer: CardMemory, after: Run) -> Arrival:
+        return self._arriving(buffer, 0, buffer.size)
+
+    def _arriving(self, buffer: CardMemory, start: int, size: int) -> Arrival:
+        memory = self._pinned.take(size)
         self._driver.enter()
-        self._driver.copy("fetch", memory.ctypes.data, buffer.address + start, wanted)
-        return _ArrivingBytes(self._pinned, memory, wanted, StreamMark(self._marks))
+        self._driver.copy("fetch", memory.ctypes.data, buffer.address + start, size)
+        mark = StreamMark(self._marks)
+
+        def fetch() -> Bytes:
+            mark.wait()
+            return memory
+
+        return fetch
 
     def wait(self) -> None:
         self._driver.enter()

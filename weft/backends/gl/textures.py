@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,10 +20,13 @@ from weft.backends.card import CardPicture
 from weft.backends.gl.egl import GraphicsError
 from weft.backends.gl.graphics import GL, Graphics
 from weft.backends.launch import Array, Picture
+from weft.backends.lent_memory import lent
 from weft.backends.ranges import FreeRanges
 from weft.codegen.essl import ROW
 from weft.errors import error
 from weft.media.sounds import SAMPLE_BYTES
+
+T = TypeVar("T")
 
 Shape = tuple[int, int]
 """Height and width."""
@@ -44,6 +47,8 @@ class Texture:
         self._dtype = np.dtype(np.float32 if wide else np.uint8)
         self._buffers: list[Buffer] = []
         self._readback: Buffer | None = None
+        self._lendable: list[Buffer] = []
+        """Buffers that `lending` copies to, which nobody reads any more."""
         check_side(graphics, shape)
         self.number: Any = _new(graphics, self)
         GL.glBindTexture(GL.GL_TEXTURE_2D, self.number)
@@ -90,18 +95,41 @@ class Texture:
 
     def begin_read(self) -> None:
         """Has the card copy the pixels to a buffer when they have been drawn, for `end_read`."""
-        if self._readback is None:
-            self._readback = Buffer(self.graphics)
-            self._readback.make_room(GL.GL_PIXEL_PACK_BUFFER, self.nbytes, GL.GL_STREAM_READ)
-        GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, self._readback.number)
-        self._send(ctypes.c_void_p(0))
-        GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, 0)
+        self._readback = self._readback or self._room()
+        self._copy_to(self._readback)
 
     def end_read(self, into: Array) -> None:
         """Copies the pixels of the last `begin_read` into an array [height, width, 4]; waits until they are there."""
         if self._readback is not None:
             self._readback.copy_to(GL.GL_PIXEL_PACK_BUFFER, into)
             GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, 0)
+
+    def lending(self) -> Callable[[], npt.NDArray[np.uint8]]:
+        """Has the card copy the pixels to a buffer when they have been drawn. Returns a function that lends the memory
+        of that as an array [height, width, channels in bytes], in a context of the graphics, and waits until they are
+        there. The buffer is used again when nobody looks at the array any more."""
+        lendable = self._lendable
+        buffer = lendable.pop() if lendable else self._room()
+        buffer.unmap(GL.GL_PIXEL_PACK_BUFFER)
+        self._copy_to(buffer)
+        shape = (*self.shape, 4 * self._dtype.itemsize)
+
+        def lend() -> npt.NDArray[np.uint8]:
+            address = buffer.mapped(GL.GL_PIXEL_PACK_BUFFER, 0, math.prod(shape))
+            GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, 0)
+            return lent(address, shape, lambda: lendable.append(buffer))
+
+        return lend
+
+    def _room(self) -> Buffer:
+        made = Buffer(self.graphics)
+        made.make_room(GL.GL_PIXEL_PACK_BUFFER, self.nbytes, GL.GL_STREAM_READ)
+        return made
+
+    def _copy_to(self, buffer: Buffer) -> None:
+        GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, buffer.number)
+        self._send(ctypes.c_void_p(0))
+        GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, 0)
 
 
 class SoundTexture:
@@ -295,6 +323,7 @@ class Buffer:
 
     def __init__(self, graphics: Graphics) -> None:
         self.number: Any = GL.glGenBuffers(1)
+        self._is_mapped = False
         self.free = weakref.finalize(self, graphics.discard, "buffer", self.number)
         """Frees the buffer early."""
         self.free.atexit = False
@@ -324,14 +353,26 @@ class Buffer:
     def copy_to(self, kind: Any, into: Array, at: int = 0) -> None:
         """Copies the contents from a place on into an array, without a copy in between; waits until they have been
         written. The buffer stays bound. Raises GraphicsError."""
+        memory = (ctypes.c_uint8 * into.nbytes).from_address(self.mapped(kind, at, into.nbytes))
+        np.copyto(into, np.ctypeslib.as_array(memory).view(into.dtype).reshape(into.shape))
+        self.unmap(kind)
+
+    def mapped(self, kind: Any, at: int, count: int) -> int:
+        """The address of `count` bytes from a place on, which they have until `unmap`; waits until they have been
+        written. The buffer stays bound. Raises GraphicsError."""
         GL.glBindBuffer(kind, self.number)
-        address = GL.glMapBufferRange(kind, at, into.nbytes, GL.GL_MAP_READ_BIT)
+        address = GL.glMapBufferRange(kind, at, count, GL.GL_MAP_READ_BIT)
         if not address:
             raise GraphicsError("the buffer cannot be read")
-        number = address if isinstance(address, int) else ctypes.cast(address, ctypes.c_void_p).value or 0
-        memory = (ctypes.c_uint8 * into.nbytes).from_address(number)
-        np.copyto(into, np.ctypeslib.as_array(memory).view(into.dtype).reshape(into.shape))
-        GL.glUnmapBuffer(kind)
+        self._is_mapped = True
+        return address if isinstance(address, int) else ctypes.cast(address, ctypes.c_void_p).value or 0
+
+    def unmap(self, kind: Any) -> None:
+        """Ends `mapped`, if it was called. The buffer stays bound."""
+        if self._is_mapped:
+            self._is_mapped = False
+            GL.glBindBuffer(kind, self.number)
+            GL.glUnmapBuffer(kind)
 
     def read(self, kind: Any, like: Array) -> Array:
         """The contents as an array like this one; waits until they have been written."""
@@ -423,30 +464,18 @@ class GlPicture(CardPicture):
         self._context = context
 
     def fetched(self) -> npt.NDArray[np.uint8]:
+        return self._drawing(self.texture.read)
+
+    def lending(self) -> Callable[[], npt.NDArray[np.uint8]]:
+        begun = self._drawing(self.texture.lending)
+        return lambda: self._drawing(begun)
+
+    def _drawing(self, read: Callable[[], T]) -> T:
         try:
             with self.texture.graphics.drawing():
-                return self.texture.read()
+                return read()
         except GraphicsError as failure:
             raise DeviceLostError(self._context, str(failure)) from failure
-
-    def copier(self) -> Callable[[Array], None]:
-        """See `PictureHandle.copier`. The pictures of a program take turns, and so do the buffers that they are copied
-        to. While the copy of one is in progress, that of the one before is read."""
-        graphics = self.texture.graphics
-        try:
-            with graphics.drawing():
-                self.texture.begin_read()
-        except GraphicsError as failure:
-            raise DeviceLostError(self._context, str(failure)) from failure
-
-        def copy(into: Array) -> None:
-            try:
-                with graphics.drawing():
-                    self.texture.end_read(into)
-            except GraphicsError as failure:
-                raise DeviceLostError(self._context, str(failure)) from failure
-
-        return copy
 
 
 # Arrays in buffers, and pools of them. (Programs draw to and sample textures, which have no addresses.)

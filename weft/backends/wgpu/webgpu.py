@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.backends.compute.interface import Arrival, Bytes, CompileError, RemoteDevice, Run, as_bytes, failing
+from weft.backends.lent_memory import lent
 from weft.backends.wgpu import adapters
 from weft.codegen.clike.shader import plain
 from weft.codegen.wgsl import GROUP
@@ -49,6 +51,8 @@ class WgpuDevice(RemoteDevice):
         usage = self.gpu.BufferUsage
         self._usage = usage.STORAGE | usage.UNIFORM | usage.COPY_SRC | usage.COPY_DST
         self._reading = usage.MAP_READ | usage.COPY_DST
+        self._lendable: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
+        """For each buffer that was lent, those that it was copied to and nobody reads any more. They are mapped."""
         self._mark = self.allocate(4)
 
     @contextmanager
@@ -92,42 +96,47 @@ class WgpuDevice(RemoteDevice):
     ) -> Arrival:
         """See there. Submits what an encoder holds, and reads when that is done."""
         wanted = buffer.size - start if size is None else size
-        mapped = self._mapped(buffer, start, wanted, encoder)
+        with self.told():
+            into = self.own.create_buffer(size=_whole(wanted), usage=self._reading)
+        mapped = self._mapped(buffer, start, into, encoder)
 
         def fetch() -> Bytes:
-            with mapped() as found:
-                return found[:wanted].copy()
+            found = mapped()[:wanted].copy()
+            into.destroy()
+            return found
 
         return fetch
 
-    def read_into(self, buffer: Any, after: Run) -> Callable[[npt.NDArray[np.uint8]], None]:
-        mapped = self._mapped(buffer, 0, buffer.size)
-
-        def copy(into: npt.NDArray[np.uint8]) -> None:
-            with mapped() as found:
-                np.copyto(into, found[: into.size].reshape(into.shape))
-
-        return copy
-
-    def _mapped(
-        self, buffer: Any, start: int, size: int, encoder: Any = None
-    ) -> Callable[[], AbstractContextManager[Bytes]]:
-        """Begins to read; what it returns waits, and lends the bytes for its block."""
+    def lending(self, buffer: Any, after: Run) -> Arrival:
+        """See there. Making memory that the processor maps takes long, so it is used again."""
+        lendable = self._lendable.setdefault(buffer, [])
         with self.told():
-            into = self.own.create_buffer(size=_whole(size), usage=self._reading)
+            if lendable:
+                (into := lendable.pop()).unmap()
+            else:
+                into = self.own.create_buffer(size=buffer.size, usage=self._reading)
+        mapped = self._mapped(buffer, 0, into)
+
+        def fetch() -> Bytes:
+            found = mapped()
+            return lent(found.ctypes.data, found.shape, lambda: lendable.append(into))
+
+        return fetch
+
+    def _mapped(self, buffer: Any, start: int, into: Any, encoder: Any = None) -> Arrival:
+        """Begins to read into a buffer. What it returns waits, and gives the memory of that, until it is unmapped."""
+        with self.told():
             encoder = encoder or self.own.create_command_encoder()
             encoder.copy_buffer_to_buffer(buffer, start, into, 0, into.size)
             self.own.queue.submit([encoder.finish()])
             promise = into.map_async("READ_NOSYNC")
 
-        @contextmanager
-        def lent() -> Iterator[Bytes]:
+        def fetch() -> Bytes:
             with self.told():
                 promise.sync_wait()
-                yield np.frombuffer(into.read_mapped(copy=False), np.uint8)
-                into.destroy()
+                return np.frombuffer(into.read_mapped(copy=False), np.uint8)
 
-        return lent
+        return fetch
 
     def compile(self, text: str, entry: str) -> Any:
         seen = {"visibility": self.gpu.ShaderStage.COMPUTE}

@@ -42,6 +42,8 @@ LIVE_CODECS: Mapping[str, str] = {".mp4": "h264", ".mkv": "h264", ".mov": "h264"
 # The most frames, and the most samples of sound, that wait for the encoder.
 _SLOTS = 8
 _SAMPLES = 524_288
+# Seconds to wait at the end for what is copied. What takes longer keeps the memory that it looks at.
+_TO_COPY = 2.0
 
 # Fragments, which are complete when the process is killed; at the end the file becomes an ordinary one.
 _IN_FRAGMENTS = {"movflags": "+hybrid_fragmented"}
@@ -161,25 +163,21 @@ class LiveEncoder:
         """Returns a place that will not be filled."""
         self._free.append(slot)
 
-    def add(self, slot: int, number: int, shape: tuple[int, ...], copy: Callable[[Pixels], None]) -> None:
-        """Has a picture of this shape [height, width, RGBA] copied to a place. It is the frame with this number; the
-        one before it is shown until then."""
-        self._copy(slot, shape, copy)
-        self.ask("frame", slot, number)
-
-    def add_array(self, slot: int, number: int, picture: Pixels) -> None:
-        """The same with a picture that does not change any more: another thread copies it."""
+    def add(self, slot: int, number: int, picture: Pixels) -> None:
+        """Has another thread copy a picture [height, width, RGBA] that does not change any more to a place, and drop
+        it. It is the frame with this number; the one before it is shown until then."""
 
         def message() -> tuple[Any, ...]:
-            self._copy(slot, picture.shape, lambda place: np.copyto(place, picture))
+            self._copy(slot, picture)
             return "frame", slot, number
 
         self._messages.put(message)
 
-    def _copy(self, slot: int, shape: tuple[int, ...], copy: Callable[[Pixels], None]) -> None:
-        height, width = shape[:2]
+    def _copy(self, slot: int, picture: Pixels) -> None:
+        """With Python's lock free."""
+        height, width = picture.shape[:2]
         place = self._memory.frames[slot]
-        copy(place[:height, :width])
+        np.copyto(place[:height, :width], picture)
         if place.shape[:2] != (height, width):
             place[height:] = place[height - 1]
             place[:, width:] = place[:, width - 1 : width]
@@ -229,18 +227,27 @@ class LiveEncoder:
             self.failure = f"the process that encodes {self.ending}"
 
     def close(self) -> None:
-        """Ends the process, whatever it is doing."""
+        """Ends the process, whatever it is doing. Afterwards, no memory of a device is looked at."""
         self._messages.put(None)
         self._child.end()
+        self._sending.join(_TO_COPY)
 
     def ask(self, *message: Any) -> None:
         """Sends the process a message, after those before it. Another thread does so."""
         self._messages.put(lambda: message)
 
     def _send_all(self) -> None:
-        while (message := self._messages.get()) is not None:
-            with suppress(OSError):  # `poll` finds out
-                self._child.connection.send(message())
+        while self._send_next():
+            pass
+
+    def _send_next(self) -> bool:
+        """Sends a message, which is not kept while the next one is waited for; False for the last one."""
+        message = self._messages.get()
+        if message is None:
+            return False
+        with suppress(OSError):  # `poll` finds out
+            self._child.connection.send(message())
+        return True
 
 
 # --- in the process that encodes --------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.backends.base import DeviceLostError, PictureHandle, Values
-from weft.backends.launch import Array
+from weft.media.frames import Pixels
 from weft.runtime.films.encoding import EncodingError, missing_encoder
 from weft.runtime.films.recording import LEAD, LiveEncoder, recording_spec
 from weft.runtime.hands.clock import Clock
@@ -120,8 +120,8 @@ class PictureSender:
 
     def __init__(self, encoder: LiveEncoder) -> None:
         self.encoder = encoder
-        self._under_way: list[tuple[int, int, tuple[int, ...], Callable[[Array], None]]] = []
-        """The place, the number, the shape and the copier of each picture that was requested from a device."""
+        self._under_way: list[tuple[int, int, Callable[[], Pixels]]] = []
+        """The place and the number of each picture that was requested from a device, and what lends it."""
 
     def send(self, picture: Values, number: int) -> bool:
         """Sends a picture as the frame with this number; False if there is no room, because the encoder is late. A
@@ -131,18 +131,18 @@ class PictureSender:
             return False
         if isinstance(picture, PictureHandle):
             try:
-                self._under_way.append((slot, number, picture.shape, picture.copier()))
+                self._under_way.append((slot, number, picture.lending()))
             except DeviceLostError:
                 self.encoder.give_back(slot)
         else:
-            self.encoder.add_array(slot, number, picture)
+            self.encoder.add(slot, number, picture)
         return True
 
     def fetch(self) -> None:
         """Sends the pictures that were requested from devices a frame ago."""
-        for slot, number, shape, copy in self._under_way:
+        for slot, number, lend in self._under_way:
             try:
-                self.encoder.add(slot, number, shape, copy)
+                self.encoder.add(slot, number, lend())
             except DeviceLostError:
                 self.encoder.give_back(slot)
         self._under_way.clear()
