@@ -67,6 +67,12 @@ class ContextSpec:
     """Whether it is played block by block, by a device at its own pace. Inputs (mouse, keys, parameters, strands of
     other contexts) are then smoothed from each value to the next, and swept by element."""
 
+    ranges: Mapping[str, tuple[int, int]] | None = None
+    """The least and the most that arguments of these labels may be, after rounding. Constants beyond are warned of."""
+    first: str | None = None
+    """The label of the argument that says where the other values begin. They fill places one by one, up to the most
+    that it may be."""
+
     addressed: bool = False
     """Whether the first argument is a text: the address to which the values are sent. Two statements cannot have the
     same one."""
@@ -181,6 +187,8 @@ LIGHTS = ContextSpec(
     doc="sends levels to lamps, 0…1, one for each channel of a universe of DMX from `at` on, 44 times a second",
     example="lights(universe: 1, at: 17, lamp: <1, 0.5, 0.2> * me@beatphase)",
     counters=("absframe",),
+    ranges={"universe": (0, 63_999), "at": (1, 512)},
+    first="at",
 )
 
 OWN_CONTEXTS = (VISUAL, AUDIO, COMPUTE, OSC_SEND, MIDI, LIGHTS)

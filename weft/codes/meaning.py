@@ -359,6 +359,14 @@ MEANING: Sequence[CodeSpec] = (
         severity="warning",
     ),
     CodeSpec(
+        "number-out-of-range",
+        "There is no such place, as a universe of DMX has 512 channels, so nothing would arrive there: the message "
+        "says which places there are.",
+        wrong="lights(at: 600, me@beatphase)",
+        right="lights(at: 60, me@beatphase)",
+        severity="warning",
+    ),
+    CodeSpec(
         "outlet-address",
         "A picture for another program goes to a place that weft can read and check: the hint shows the form. `weft "
         "help display` lists all kinds.",

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from math import floor, isfinite
 from typing import TypeVar
 
 from weft.contexts import AUDIO, ContextSpec, ContextTable
@@ -13,7 +14,7 @@ from weft.errors import Diagnostic, Report, Span, WeftError, error
 from weft.graph.budget import Budget
 from weft.graph.calls import text_as_number
 from weft.graph.components import components, reachable
-from weft.graph.domain import OWN, PLANE, SlotKey
+from weft.graph.domain import OWN, PLANE, Shape, SlotKey
 from weft.graph.evaluation import Owner
 from weft.graph.kept_shapes import GraphBasis, GraphCut, KeptShapes
 from weft.graph.nodes import Edge, GraphNode, Image, RenderGraph, Sink, Strand, Subgraph
@@ -132,6 +133,32 @@ def mixed_channels(sink: SinkStatement, parts: Sequence[SinkPart], resolver: Res
         "warning", "outputs-as-channels", f"this takes {listed} of {source.name} as {len(names)} channels", value.span,
         f"one of them is meant: {source.name}(…)@{names[0]}",
     )  # fmt: skip
+
+
+def beyond_ranges(
+    sink: SinkStatement, parts: Sequence[SinkPart], constant: Callable[[SinkPart], float | None]
+) -> Iterator[Diagnostic]:
+    """Warnings of constants that an output statement does not take. `constant` gives the number of a part, if it has
+    one."""
+    spec, name, ranges = sink.spec, sink.statement.name, sink.spec.ranges
+    if not ranges:
+        return
+    by_label = {part.label.removeprefix(f"{sink.label}."): part for part in parts}
+    count = len(by_label.keys() - ranges.keys())
+    for label, (least, most) in ranges.items():
+        part = by_label.get(label)
+        number = least if part is None else constant(part)
+        if number is None:
+            continue
+        rounded = floor(number + 0.5) if isfinite(number) else least - 1
+        place, last = sink.statement.span if part is None else part.value.span, rounded + count - 1
+        if not least <= rounded <= most:
+            words = f"{label} is {number:g}, and {name} takes {least} to {most}"
+            yield Diagnostic.of("number-out-of-range", words, place, f"for example {spec.example}")
+        elif label == spec.first and last > most:
+            words = f"the last of these {count} values would be number {last} of {most}"
+            room = f"{label}: {most - count + 1} has room for {count}"
+            yield Diagnostic.of("number-out-of-range", words, place, room if count <= most else "use two statements")
 
 
 def _scope(sink: SinkStatement, name: str, broadcast: Broadcast | None) -> Scope:
@@ -278,6 +305,7 @@ def checked(
         if builder.settle_state() and known is not None:  # the next patch is compared with what was forgotten
             builder.evaluate()
         shapes.is_whole = not report.errors
+    report.add(shapes.warnings)
     return CheckedPatch(builder, shapes)
 
 
@@ -391,6 +419,7 @@ class _GraphBuilder:
         self._checked = known.checked
         self._planar_before = len(known.domain.planar)
         self._labels = known.labels
+        self._warnings = known.warnings
         self._failures = 0
         self._of_calls: dict[Diagnostic, Diagnostic] = {}
         """Diagnostics in bodies, each without and with the first call that led there."""
@@ -433,10 +462,13 @@ class _GraphBuilder:
                 for value in (argument.value for argument in sink.statement.args):
                     self.report.add(elaborator.resolver.unknown_names(value, _PATCH))
             elif (found := mixed_channels(sink, parts, elaborator.resolver)) is not None:
-                self.report.add([found])
+                self._warnings.append(found)
             self._labels[sink.label] = tuple([part.label for part in parts or ()])
+            shapes = dict[SinkPart, Shape | None]()
             for part in parts or ():
-                self.attempt(partial(elaborator.expression, part.value, part.scope, sink.label, OWN), part.value)
+                expression = partial(elaborator.expression, part.value, part.scope, sink.label, OWN)
+                shapes[part] = self.attempt(expression, part.value)
+            self._warnings += beyond_ranges(sink, parts or (), partial(self._constant, shapes))
         for spindle in self.patch.spindles.values():
             if not spindle.span.source.library and spindle not in self._checked:
                 self._check_body(spindle)
@@ -446,6 +478,10 @@ class _GraphBuilder:
         self._check_cycles()
         # Mistakes that do not depend on the arguments of a spindle were reported without a call.
         self.report.add(at_call for found, at_call in self._of_calls.items() if found not in self.report)
+
+    def _constant(self, shapes: Mapping[SinkPart, Shape | None], part: SinkPart) -> float | None:
+        shape = shapes[part]
+        return None if shape is None else self.domain.constant(shape)
 
     def evaluate(self) -> None:
         """Evaluates every strand that is not known."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from weft.errors import WeftError
+from weft.errors import Diagnostic, WeftError
 from weft.graph.affected import Edit
 from weft.graph.budget import Budget
 from weft.graph.components import reachable
@@ -64,13 +64,15 @@ Shapes = Mapping[tuple[StrandRef, Coordinates[Shape]], Shape]
 @dataclass
 class KeptShapes:
     """What the graph of a patch was built from, kept for the next patch. `checked` are the spindles without errors,
-    whether or not they are called. `labels` are those of the parts of each output statement. `cut` is the last graph
-    that was made, with what determines it; it is that of the patch if it `is_cut`."""
+    whether or not they are called. `labels` are those of the parts of each output statement, and `warnings` what was
+    said of them. `cut` is the last graph that was made, with what determines it; it is that of the patch if it
+    `is_cut`."""
 
     elaborator: Elaborator[Shape]
     domain: ShapeDomain
     checked: set[SpindleDefinition]
     labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    warnings: list[Diagnostic] = field(default_factory=list)
     cut: GraphCut | None = None
     is_cut: bool = False
     is_whole: bool = False
@@ -101,6 +103,7 @@ class KeptShapes:
             return
         self.is_whole = self.is_cut = False
         self.labels.clear()
+        self.warnings.clear()
         try:
             affected = self._affected(patch, budget, edit)
         except WeftError:

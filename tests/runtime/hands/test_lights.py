@@ -15,7 +15,11 @@ import pytest
 from tests.support.performance import Performance
 from tests.support.ports import free_port
 from weft.cli import main
-from weft.errors import WeftError
+from weft.contexts import LIGHTS, ContextTable
+from weft.errors import Source, WeftError
+from weft.runtime.compiling.kept import KeptBuild
+from weft.runtime.compiling.stages import Request, understood
+from weft.runtime.hands.light_packets import ARTNET_UNIVERSES, CHANNELS, SACN_UNIVERSES
 from weft.runtime.hands.light_process import RATE
 from weft.runtime.hands.light_sender import MOST_UNIVERSES, LightAddress, LightSender, fixture_of
 
@@ -108,6 +112,46 @@ def test_a_host_that_is_not_there_is_told_before_anything_plays() -> None:
     with pytest.raises(WeftError) as caught:
         LightSender((LightAddress("sacn", "no.such.host.invalid", 5568),))
     assert caught.value.diagnostics[0].code == "lights-host"
+
+
+def told(text: str, kept: KeptBuild | None = None) -> list[tuple[str, str]]:
+    """What is marked, and what is said of it."""
+    found = understood(Request(Source("p.weft", text), ContextTable()), kept or KeptBuild()).warnings
+    return [(each.span.text if each.span else "", each.message) for each in found]
+
+
+@pytest.mark.parametrize(("text", "marked", "words"), [
+    ("lights(universe: 70000, 1)", "70000", "universe is 70000, and lights takes 0 to 63999"),
+    ("lights(universe: -1, 1)", "-1", "universe is -1, and lights takes 0 to 63999"),
+    ("lights(at: 0, 1)", "0", "at is 0, and lights takes 1 to 512"),
+    ("first = 3 * 200\nlights(at: first, 1)", "first", "at is 600, and lights takes 1 to 512"),
+    ("lights(at: 0 / 0, 1)", "0 / 0", "at is nan, and lights takes 1 to 512"),
+    ("lights(at: 1e300 * 1e300, 1)", "1e300 * 1e300", "at is inf, and lights takes 1 to 512"),
+    ("lights(at: 510, a: <1, 0, 1, 0>)", "510", "the last of these 4 values would be number 513 of 512"),
+])  # fmt: skip
+def test_constants_that_no_lamp_has_are_warned_of(text: str, marked: str, words: str) -> None:
+    assert told(text) == [(marked, words)]
+
+
+@pytest.mark.parametrize("text", [
+    "lights(universe: 0, at: 1, 1)", "lights(universe: 63999, at: 509, a: <1, 0, 1, 0>)",
+    "lights(at: mouse@x * 900, 1)", "lights(at: 512.4, 1)", "compute(at: 600)",
+])  # fmt: skip
+def test_places_that_there_are_or_that_change_are_not(text: str) -> None:
+    assert told(text) == []
+
+
+def test_a_place_is_looked_at_with_each_edit() -> None:
+    kept = KeptBuild()
+    assert [len(told(f"lights(at: {at}, 1)", kept)) for at in (60, 600, 601, 60)] == [0, 1, 1, 0]
+    assert [len(told(f"level = {level}\nlights(at: 600, level)", kept)) for level in (0.5, 0.6)] == [1, 1]
+
+
+def test_the_places_are_those_of_the_standards() -> None:
+    assert LIGHTS.ranges is not None
+    assert LIGHTS.ranges["at"] == (1, CHANNELS)
+    known = [*SACN_UNIVERSES, *ARTNET_UNIVERSES]
+    assert LIGHTS.ranges["universe"] == (min(known), max(known))
 
 
 # What is sent.
