@@ -167,7 +167,7 @@ def test_a_performance_goes_on_without_its_port_and_serves_each_size(tmp_path: P
         performance.wait_for("swap")
         assert until(port, lambda found: found[0, 0, 2] == 255)
         # Another size is another process at the same port.
-        performance.save(text.replace("64", "32"))
+        performance.save(text.replace("<width> = 64", "<width> = 32"))
         assert until(port, lambda found: found.shape[1] == 32)
 
 
