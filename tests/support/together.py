@@ -19,8 +19,8 @@ from hypothesis import settings
 
 # Sound processes ask for priority over all others, and two at once would compete as they never do on a stage. Keys go
 # to the window on top. What a process makes only once is shared: all machines that are tried with the same hundred of
-# generated programs, all that plays a patch its kernels, and all that reads the sources of weft their trees. What is
-# measured takes seconds, and several tests look at it.
+# generated programs, all that plays a patch its kernels, all that reads the sources of weft their trees, and all pages
+# a browser. What is measured takes seconds, and several tests look at it.
 _GROUPS = re.compile(
     r"tests/(?P<loudspeaker>runtime/sound/test_(?:device|evening|fallback|flaws|microphone|\w*performance|null_device|process"
     r"|streams)|cli/test_run_record)\.py"
@@ -33,6 +33,7 @@ _GROUPS = re.compile(
     r"test_(?:a_(?:shipped|list_with_other|known_program)_\w+|nothing_is_left_out)\[(?:[a-z]+-)?(?P<patch>\w+)\]"
     r"|tests/(?P<file>backends/test_(?:card_sound|reads)|test_layers)\.py"
     r"|tests/codegen/(?P<msl>test_msl_pictures)\.py::test_(?!generated)"
+    r"|tests/(?P<pages>web/test_(?!firefox)\w+)\.py"
 )
 
 LISTENING = "loudspeaker"

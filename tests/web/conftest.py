@@ -7,12 +7,19 @@ from tests.support.browser import CHROMIUM, chromium
 
 
 @pytest.fixture(scope="session")
-def browser():
+def lasting_browser():
     """A browser without a window. Where there is none, tests of pages are skipped."""
     if CHROMIUM is None:
         pytest.skip("there is no Chromium here; scripts/setup system test installs it")
     with chromium() as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def browser(lasting_browser):
+    """That browser, which plays no page once the tests of a file are done."""
+    yield lasting_browser
+    lasting_browser.open("about:blank")
 
 
 @pytest.fixture
