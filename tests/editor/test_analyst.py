@@ -21,16 +21,17 @@ SETUP = AnalystSetup("utf-16", DEFAULT_PERMISSIONS, False)
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP])
-def test_processes_that_die_or_hang_are_replaced(editor, end):
-    editor.open("a.weft", "display(a)\n")
-    assert editor.codes("a.weft") == [("unknown-strand", 0, 8)]
-    before = editor.analysts
+def test_processes_that_die_or_hang_are_replaced(shared, end):
+    name = f"{end}.weft"
+    shared.open(name, "display(a)\n")
+    assert shared.codes(name) == [("unknown-strand", 0, 8)]
+    before = shared.analysts
     assert len(before) == 2
     for number in before:
         os.kill(number, end)
-    editor.edit("a.weft", "display(a, b)\n")
-    assert editor.codes("a.weft") == [("unknown-strand", 0, 8), ("unknown-strand", 0, 11)]
-    assert not set(before) & set(editor.analysts)
+    shared.edit(name, "display(a, b)\n")
+    assert shared.codes(name) == [("unknown-strand", 0, 8), ("unknown-strand", 0, 11)]
+    assert not set(before) & set(shared.analysts)
 
 
 def test_an_answer_that_takes_too_long_is_given_up():
@@ -71,17 +72,17 @@ def test_an_editor_that_dies_leaves_no_process(editor):
     eventually(lambda: not any(map(is_running, processes)), "the end of all processes")
 
 
-def test_the_longest_text_costs_the_editor_nothing(editor):
+def test_the_longest_text_costs_the_editor_nothing(shared):
     """Other texts are answered while it is built."""
     line = f"a{{}} = sin(me@x * {{}}) // {'long ' * 40}\n"
     text = "".join(line.format(n, n) for n in range(2000))[:249_000].rpartition("\n")[0]
-    editor.open("long.weft", text + "\ndisplay(a1\n")
-    editor.open("a.weft", "display(b)\n")
-    editor.edit("long.weft", text + "\ndisplay(a1, nosuch)\n")
-    assert editor.codes("a.weft") == [("unknown-strand", 0, 8)]
-    assert [code for code, *_ in editor.codes("long.weft")] == ["unknown-strand"]
-    editor.edit("long.weft", text + "x" * 2000)
-    assert [code for code, *_ in editor.codes("long.weft")] == ["too-long"]
+    shared.open("long.weft", text + "\ndisplay(a1\n")
+    shared.open("a.weft", "display(b)\n")
+    shared.edit("long.weft", text + "\ndisplay(a1, nosuch)\n")
+    assert shared.codes("a.weft") == [("unknown-strand", 0, 8)]
+    assert [code for code, *_ in shared.codes("long.weft")] == ["unknown-strand"]
+    shared.edit("long.weft", text + "x" * 2000)
+    assert [code for code, *_ in shared.codes("long.weft")] == ["too-long"]
 
 
 def test_without_pygls_the_command_says_what_to_install(tmp_path):

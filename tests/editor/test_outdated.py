@@ -14,14 +14,16 @@ TEXT = "speed = 2\nslow = sin(me@time * speed)\ndisplay(slow)\n"
 
 
 @pytest.fixture
-def stopped(editor):
-    """An editor with a text; nothing that it asks about it is answered."""
-    editor.open("a.weft", TEXT)
-    assert editor.codes("a.weft") == []
-    assert help_about(editor) is not None
-    for number in editor.analysts:
+def stopped(shared):
+    """An editor with a text; nothing that it asks about it is answered until other processes take the place of those
+    that stand still."""
+    shared.open("a.weft", TEXT)
+    assert shared.codes("a.weft") == []
+    assert help_about(shared) is not None
+    for number in shared.analysts:
         os.kill(number, signal.SIGSTOP)
-    return editor
+    yield shared
+    shared.shut("a.weft")
 
 
 def help_about(editor):
@@ -81,11 +83,12 @@ def test_a_question_that_the_editor_cancels_is_not_waited_for(stopped):
     assert "slow" in [item.label for item in stopped.now(completion(stopped, "display(s‸l")).items]
 
 
-def test_about_a_text_that_is_not_open_there_is_nothing_to_say(editor):
-    editor.open("a.weft", TEXT)
-    at, texts = editor.where(types.HoverParams, "a.weft", "me@time * sp‸eed"), editor.document("a.weft")
-    editor.shut("a.weft")
-    assert editor.now(editor.client.text_document_hover_async(at)) is None
-    tokens = editor.now(editor.client.text_document_semantic_tokens_full_async(types.SemanticTokensParams(texts)))
+def test_about_a_text_that_is_not_open_there_is_nothing_to_say(shared):
+    shared.open("b.weft", TEXT)
+    at, texts = shared.where(types.HoverParams, "b.weft", "me@time * sp‸eed"), shared.document("b.weft")
+    shared.shut("b.weft")
+    shared.client.log_messages.clear()
+    assert shared.now(shared.client.text_document_hover_async(at)) is None
+    tokens = shared.now(shared.client.text_document_semantic_tokens_full_async(types.SemanticTokensParams(texts)))
     assert list(tokens.data) == []
-    assert [message.message for message in editor.client.log_messages] == []
+    assert [message.message for message in shared.client.log_messages] == []

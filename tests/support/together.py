@@ -42,22 +42,38 @@ LISTENING = "loudspeaker"
 
 _ROOT = Path(__file__).parents[2]
 
+_LASTS = re.compile(r'^@pytest\.fixture\(scope="module".*\)\ndef (\w+)', re.MULTILINE)
+_FUNCTION = re.compile(r"^def (\w+)\(([^)]*)\)", re.MULTILINE)
+
 
 @cache
-def _makes_once(file: str) -> bool:
-    """Whether a file of tests has a fixture that is made once for all of them. Another worker would make it again, and
-    so would one that runs something else in between."""
+def _lasting(path: Path) -> frozenset[str]:
+    """The fixtures of a file that are made once for all tests of a file."""
+    return frozenset(_LASTS.findall(path.read_text(encoding="utf-8"))) if path.exists() else frozenset()
+
+
+@cache
+def _sharing(file: str) -> frozenset[str]:
+    """The tests of a file that take what other files make only once for all of them."""
     path = _ROOT / file
-    return path.exists() and 'scope="module"' in path.read_text(encoding="utf-8")
+    if not path.exists():
+        return frozenset()
+    functions = {name: set(re.findall(r"\w+", taken)) for name, taken in _FUNCTION.findall(path.read_text("utf-8"))}
+    beyond = (*(folder / "conftest.py" for folder in path.parents), *(_ROOT / "tests" / "support").glob("*.py"))
+    found = frozenset[str]().union(*map(_lasting, beyond))
+    while more := {name for name, taken in functions.items() if name not in found and taken & found}:
+        found |= more
+    return found
 
 
 def group_of(name: str) -> str:
-    """The group of a test by its whole name (`tests/…::test_…[…]`): its file where that makes something once; that name
-    itself where it stands alone."""
+    """The group of a test by its whole name (`tests/…::test_…[…]`): its file where something is made once for all its
+    tests, which another worker would make again, and so would one that runs something else in between; that name itself
+    where it stands alone."""
     found = _GROUPS.match(name)
     if found is None:
-        file = name.partition("::")[0]
-        return file if _makes_once(file) else name
+        file, _, test = name.partition("::")
+        return file if _lasting(_ROOT / file) or test.partition("[")[0] in _sharing(file) else name
     if found["made"] or found["first"]:
         return f"{found['made'] or 'programs'} {int(found['start'] or 0) // 100}00"
     return found["patch"] or found["file"] or str(found.lastgroup)
