@@ -14,7 +14,7 @@ from PIL import Image
 
 from scripts.gallery import PAGE, PICTURES, page
 from tests.support import shown
-from tests.support.choices import on_processor
+from tests.support.choices import ANYWHERE, on_processor
 from tests.support.shown import sized
 from tests.support.sound import steps
 from tests.support.together import all_but
@@ -23,8 +23,9 @@ from weft.backends.registry import load_registry
 from weft.backends.select import executor_problem
 from weft.cli.examples import headline, shipped
 from weft.codegen.wasm.sweep import emit
-from weft.errors import Source
-from weft.runtime.compiling.stages import Build, Request, build
+from weft.errors import Source, WeftError
+from weft.runtime.compiling.kept import KeptBuild
+from weft.runtime.compiling.stages import Build, Request, build, understood
 from weft.runtime.films.offline import Offline
 from weft.runtime.program.program import ProgramLoader
 from weft.syntax.docs import opening_line
@@ -216,6 +217,26 @@ def sounds_of_the_documentation() -> list[str]:
     # `tests/test_sources.py` has the files that do not ship.
     found = [text for text in found if all((FOLDER / name).exists() for name in re.findall(r'load\("(.+?)"', text))]
     return [text if "#use" in text else uses + text for text in found]
+
+
+def patches_of_the_documentation() -> list[tuple[str, str]]:
+    """Those that are whole, with their pages. The page of the libraries leaves out what they use, that of the errors
+    has what is wrong, and the one about backends has contexts that a reader writes."""
+    pages = [FOLDER.parent / "README.md", *sorted((FOLDER.parent / "docs").glob("*.md"))]
+    pages = [page for page in pages if page.name not in ("backends.md", "errors.md", "library.md")]
+    fence = re.compile(r"^```weft\n(.*?)^```", re.MULTILINE | re.DOTALL)
+    return [(page.name, text) for page in pages for text in fence.findall(page.read_text(encoding="utf-8"))]
+
+
+def test_patches_of_the_documentation_have_no_mistakes() -> None:
+    contexts, refused = load_registry().contexts, []
+    for name, text in patches_of_the_documentation():
+        request = Request(Source(str(FOLDER / "page.weft"), text), contexts, permissions=ANYWHERE)
+        try:
+            understood(request, KeptBuild())
+        except WeftError as failure:
+            refused.append((name, failure.diagnostics[0].message))
+    assert refused == []
 
 
 @pytest.mark.skipif(FASTEST != "native", reason="without llvmlite, this takes minutes")

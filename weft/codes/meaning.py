@@ -374,6 +374,14 @@ MEANING: Sequence[CodeSpec] = (
         right='display(me@x, to: "http:8080")',
     ),
     CodeSpec(
+        "outlet-or-window",
+        "This is the name of a window, and hardly differs from how a picture for another program is written: the hint "
+        "shows that. If a window is meant, another name avoids the warning.",
+        wrong='display(me@x, to: "HTTP:8080")',
+        right='display(me@x, to: "http:8080")',
+        severity="warning",
+    ),
+    CodeSpec(
         "output-assigned-twice",
         "`out = …` gives all outputs their values, so nothing else can give one of them another value: choose one "
         "way.",

@@ -20,6 +20,8 @@ from weft.permissions import Permissions
         ("udp://1.2.3.4:99", "not-allowed", '"udp://1.2.3.4:99" is not written to'),
         ("rtmp://host/app/key", "not-allowed", '"rtmp://host:1935" is not written to: it would connect to the network'),
         ("srtt://host:9000", "outlet-address", "srtt: is no kind of outlet"),
+        ("HTTP:8080", "outlet-or-window", '"HTTP:8080" is the name of a window'),
+        ("sprout:weft", "outlet-or-window", '"sprout:weft" is the name of a window'),
         ("v4l2:/dev/zero", "unknown-camera", "is no camera"),
         ("spout:größe", "outlet-address", "this is no name for other programs"),
         ("syphon:../stage", "outlet-address", "this is no name for other programs"),
@@ -33,7 +35,7 @@ def test_an_outlet_that_cannot_be_is_told_at_its_place(tmp_path: Path, target: s
 
 
 @pytest.mark.parametrize(
-    "target", ["http:8080", "http:[::1]:8080", "spout:Stage 1", "syphon:weft", "a window", "http", "8080"]
+    "target", ["http:8080", "http:[::1]:8080", "spout:Stage 1", "syphon:weft", "a window", "http", "8080", "left:2"]
 )
 def test_what_needs_no_leave_is_quiet(tmp_path: Path, target: str) -> None:
     assert told(tmp_path / "patch.weft", f'display(me@x, to: "{target}")\n') == []

@@ -85,10 +85,8 @@ def check_outlets(patch: Patch, report: Report, reach: Reach) -> None:
         outlet = outlet_of(sink.target or "") if sink.spec.sweeps_plane else None
         span = next((arg.value.span for arg in sink.statement.args if arg.label == "to"), sink.statement.span)
         if outlet is None:
-            if sink.spec.sweeps_plane and "://" in (sink.target or ""):
-                scheme = str(sink.target).partition(":")[0]
-                hint = did_you_mean(scheme, OUTLETS) or f"these are: {', '.join(OUTLETS)}"
-                report.tell("outlet-address", f"{scheme}: is no kind of outlet", span, hint)
+            if sink.spec.sweeps_plane:
+                _check_window(sink.target or "", report, span)
             continue
         try:
             place = outlet.place
@@ -99,6 +97,17 @@ def check_outlets(patch: Patch, report: Report, reach: Reach) -> None:
         if denial is not None:
             shown = place.shown or sink.target
             report.tell("not-allowed", f'"{shown}" is not written to: {denial.reason}', span, denial.hint)
+
+
+def _check_window(name: str, report: Report, span: Span) -> None:
+    """Reports the name of a window that is hardly meant as one."""
+    word, colon, text = name.partition(":")
+    meant = did_you_mean(word.lower(), OUTLETS)
+    if text.startswith("//"):
+        hint = meant or f"these are: {', '.join(OUTLETS)}"
+        report.tell("outlet-address", f"{word}: is no kind of outlet", span, hint)
+    elif colon and meant is not None:
+        report.tell("outlet-or-window", f'"{name}" is the name of a window', span, meant)
 
 
 def _denial_of_outlet(place: OutletPlace, reach: Reach) -> Denial | None:
