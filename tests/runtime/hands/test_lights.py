@@ -203,6 +203,23 @@ def test_statements_overlap_and_go_one_by_one() -> None:
         assert not any(node.until(lambda _, levels: not levels[0]))
 
 
+def test_a_place_that_moves_beyond_what_there_is_is_said_once_and_hides_nothing_else() -> None:
+    said: list[str] = []
+    with Node() as node, sending(at(node), mention=said.append) as sender:
+        for step in range(40):
+            sender.send({"lights.universe": 64000.0 + step, "lights.0": 1.0}, 0.0)
+            sender.send({"lights.2.at": 513.0 + step, "lights.2.0": 1.0}, 0.0)
+        assert said == [
+            "lights: there is no universe 64000; they are 1 to 63999",
+            "lights: there is no channel 513 in universe 1; they are 1 to 512",
+        ]
+        sender.send({f"lights.{number}.at": 0.0 for number in range(3, 100)}, 0.0)
+        for universe in range(MOST_UNIVERSES + 5):
+            sender.send({"lights.universe": universe + 1.0, "lights.0": 1.0}, 0.0)
+        assert said[-1] == f"lights: at most {MOST_UNIVERSES} universes are sent; others are left out"
+        assert len(said) < 20
+
+
 def test_what_does_not_exist_is_said_once() -> None:
     said: list[str] = []
     with Node() as node, sending(at(node), mention=said.append) as sender:

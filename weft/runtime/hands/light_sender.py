@@ -48,6 +48,8 @@ DARK = "dark"
 _LEAVE = 1.0
 # How often it is started again when it ends.
 _MOST_STARTS = 4
+# The most lines about statements, and about everything else.
+_MOST_TOLD = 16
 
 
 class LightAddress(NamedTuple):
@@ -185,6 +187,7 @@ class LightSender:
     _fixtures: dict[str, _Fixture] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
     _told: set[str] = field(default_factory=set)
+    _told_of: set[tuple[str, str]] = field(default_factory=set)
     _table: LightTable | None = None
     _descriptor: int = -1
     _child: Child | None = None
@@ -217,20 +220,21 @@ class LightSender:
     def _place(self, key: str, fixture: _Fixture | None) -> set[int]:
         """Notes the levels of a statement. Gives the universes that change."""
         before = self._fixtures.pop(key, None)
-        if fixture is not None and self._is_there(fixture):
+        if fixture is not None and self._is_there(key, fixture):
             self._fixtures[key] = fixture
         return {each.universe for each in (before, self._fixtures.get(key)) if each is not None}
 
-    def _is_there(self, fixture: _Fixture) -> bool:
+    def _is_there(self, key: str, fixture: _Fixture) -> bool:
         known = [address.universes for address in self.addresses]
         if not any(fixture.universe in numbers for numbers in known):
-            self._tell(f"lights: there is no universe {fixture.universe}; they are {known[0].start} to {known[0][-1]}")
+            words = f"there is no universe {fixture.universe}; they are {known[0].start} to {known[0][-1]}"
+            self._tell_of(key, "universe", words)
             return False
         end = fixture.start + len(fixture.levels)
         if fixture.start < 0 or end > CHANNELS:
             channel = fixture.start + 1 if fixture.start < 0 else end
-            words = f"there is no channel {channel} in universe {fixture.universe}"
-            self._tell(f"lights: {words}; they are 1 to {CHANNELS}")
+            words = f"there is no channel {channel} in universe {fixture.universe}; they are 1 to {CHANNELS}"
+            self._tell_of(key, "channel", words)
         return True
 
     def _write(self, universes: Iterable[int]) -> None:
@@ -300,8 +304,14 @@ class LightSender:
                 return
         self._tell("the process for lights has ended too often; lights are not sent any more")
 
+    def _tell_of(self, key: str, what: str, words: str) -> None:
+        """Says once of a statement that it names a universe or a channel that there is not, which may move."""
+        if (key, what) not in self._told_of and len(self._told_of) < _MOST_TOLD:
+            self._told_of.add((key, what))
+            self.mention(f"lights: {words}")
+
     def _tell(self, words: str) -> None:
-        if words not in self._told and len(self._told) < 16:
+        if words not in self._told and len(self._told) < _MOST_TOLD:
             self._told.add(words)
             self.mention(words)
 
