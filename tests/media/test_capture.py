@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -110,6 +111,20 @@ def test_a_camera_that_is_unplugged_keeps_its_last_picture_and_comes_back(tmp_pa
         moment = camera.at(1.0)
         # Asking for its problem is what starts it again.
         eventually(lambda: camera.problem() is None and camera.at(2.0) is not moment, "its return")
+    finally:
+        camera.close()
+
+
+def test_pictures_come_though_none_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weft.media.capture._SILENT", 0.2)
+    camera = Capture().open((MOVING,), offline=False)
+    assert isinstance(camera, CapturedPicture)
+    try:
+        assert camera._child is not None
+        camera._child.send_signal(signal.SIGSTOP)
+        eventually(lambda: camera.problem() is not None, "a warning")
+        camera._child.send_signal(signal.SIGCONT)
+        eventually(lambda: camera.problem() is None, "the next picture")
     finally:
         camera.close()
 

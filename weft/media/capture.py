@@ -149,7 +149,9 @@ class CapturedPicture(LivePicture):
         self._child: Child | None = self._started()
         self._shown: tuple[int, Picture] | None = None
         self._problem: str | None = None
+        self._noticed = 0
         self._last = time.monotonic()
+        """The number of the newest picture when it was last looked for, and when that was first seen."""
         try:
             self._wait()
         except BaseException:
@@ -172,12 +174,17 @@ class CapturedPicture(LivePicture):
             time.sleep(0.005)
 
     def at(self, seconds: float) -> Picture:
-        newest = self._memory.last
+        newest = self._newest()
         if newest and (self._shown is None or newest != self._shown[0]):
             self._shown = self._memory.read()
-            self._last = time.monotonic()
         assert self._shown is not None, "it waited for the first picture"
         return self._shown[1]
+
+    def _newest(self) -> int:
+        newest = self._memory.last
+        if newest != self._noticed:
+            self._noticed, self._last = newest, time.monotonic()
+        return newest
 
     def problem(self) -> str | None:
         if self._child is not None and self._child.poll() is not None:
@@ -186,6 +193,7 @@ class CapturedPicture(LivePicture):
             self._last = time.monotonic()
             return _ENDED
         self._listen()
+        self._newest()  # it may come while no program reads it
         if self._problem is None and time.monotonic() - self._last > _SILENT:
             return "no picture comes any more"
         return self._problem
