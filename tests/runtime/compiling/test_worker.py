@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ from tests.support.performance import PATIENCE, Performance
 from tests.support.together import all_but
 from weft.backends.hardware import cores
 from weft.child import BEAT, Child
-from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved
+from weft.runtime.compiling.compiler import Compiler, CompileResult, Saved, _Trial
 from weft.runtime.compiling.process import CompileProcess, CompilerDiedError, TrialReport
 from weft.runtime.compiling.worker import CompileWorker, PreemptionPolicy
 from weft.runtime.hands.clock import Clock, Moment
@@ -253,17 +254,35 @@ def test_slow_texts_are_seen_even_if_each_is_saved_before_the_last_is_finished(p
             time.sleep(0.3)
 
 
+LOOP = "spindle slow(n) :: v {\n  v = 0\n  for i in (1 to n) { v += sin(v + me@x * i) * me@y }\n}\n"
+
+# A hundred billion sines, each of which waits for the one before.
+FOR_EVER = f"me<width> = 8192\nme<height> = 4096\n{LOOP}display(slow(4000 - mouse@x))\n"
+
+
 def test_what_would_take_for_ever_is_refused(patch: Path) -> None:
     with Performance(patch, "--headless") as performance:
         performance.wait_for("started")
-        loop = "spindle slow(n) :: v {\n  v = 0\n  for i in (1 to n) { v += sin(v + me@x * i) * me@y }\n}\n"
-        # A hundred billion sines, each of which waits for the one before.
-        large = "me<width> = 8192\nme<height> = 4096\n"
-        performance.save(large + loop + "display(slow(4000 - mouse@x))\n")
+        performance.save(FOR_EVER)
         (found,) = performance.wait_for("error")["diagnostics"]
         assert found["code"] == "too-slow"
-        performance.save(SIZE + loop + "display(slow(40 - mouse@x))\n")
+        performance.save(SIZE + LOOP + "display(slow(40 - mouse@x))\n")
         performance.wait_for("swap")
+
+
+def test_what_would_take_for_ever_is_refused_on_a_busy_machine_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first frames of the smaller size seem to take as long as those of the larger one."""
+    frame, delays = _Trial.frame, iter([1.0] * 8)
+
+    def held_up(trial: _Trial, raw: bool = False) -> dict[str, Any]:
+        found = frame(trial, raw)
+        trial.seconds += next(delays, 0.0) if trial.pixels == 64 * 32 else 0.0
+        return found
+
+    monkeypatch.setattr(_Trial, "frame", held_up)
+    compiler = Compiler.of(Setup("patch.weft"))
+    (found,) = compiler.try_out(compiler.compile(Saved(FOR_EVER.encode(), 0.0)), Moment()).problems
+    assert found.code == "too-slow"
 
 
 def test_the_trial_goes_through_time_like_a_performance(patch: Path) -> None:

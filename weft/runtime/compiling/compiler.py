@@ -80,6 +80,9 @@ _SLOW = 0.1
 # Bytes that a frame of their trial reads and writes: more than caches hold. And the number of these frames.
 _SOME, _FRAMES = 96_000_000, 4
 
+# The most frames of each size that show whether a frame would take too long.
+_MOST_FRAMES = 8
+
 # How many times faster, at least, a graphics card is than the core that tries programs out in its place.
 _CARD = 30
 
@@ -383,14 +386,16 @@ def _too_slow(
     larger = _Trial(compiled, loader, moment, _LARGER_SIDE)
     larger.frame()
     # Other work of the computer can only make a frame slower. If it slowed down the small frames, they would seem to
-    # cost as much as large ones.
-    small = large = math.inf
-    for _ in range(2):
+    # cost as much as large ones, and pixels nothing: then more of them are drawn.
+    small = large = expected = math.inf
+    for turn in range(_MOST_FRAMES):
         first.frame()
         larger.frame()
         small, large = min(small, first.seconds), min(large, larger.seconds)
-    a_pixel = max(0.0, large - small) / max(1, larger.pixels - first.pixels)
-    expected = small + a_pixel * max(0, pixels - first.pixels)
+        a_pixel = max(0.0, large - small) / max(1, larger.pixels - first.pixels)
+        expected = small + a_pixel * max(0, pixels - first.pixels)
+        if turn and (expected >= slowest or small < large / 2):
+            break
     if expected < slowest:
         return ()
     words = f"a frame would take about {expected:.0f} seconds, so it could not be played"
