@@ -206,6 +206,24 @@ def encrypted(certificate: Path, port: int) -> Iterator[int]:
         server.shutdown(socket.SHUT_RDWR)
 
 
+def test_a_receiver_that_is_not_there_is_said_once_however_that_shows() -> None:
+    port = free_port()
+    with sending(f"rtmp://127.0.0.1:{port}/app/key") as made:
+        play(made, lambda: made.said("no receiver: ", "trouble"))
+        with socket.create_server(("127.0.0.1", port)) as server:
+            # What is there now ends each connection.
+            def end_two() -> None:
+                for _ in range(2):
+                    server.accept()[0].close()
+
+            ending = threading.Thread(target=end_two)
+            ending.start()
+            play(made, lambda: not ending.is_alive())
+        begun = made.count
+        play(made, lambda: made.count > begun + 30)
+        assert [kind for kind, _ in made.encoder.told].count("trouble") == 1
+
+
 @pytest.mark.long
 def test_receivers_that_are_killed_are_followed_by_others() -> None:
     port = free_port()

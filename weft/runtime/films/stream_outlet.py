@@ -7,6 +7,8 @@ When a connection ends, another one begins, with a key frame.
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import threading
 import time
@@ -32,6 +34,11 @@ _SOON, _LATE = 0.5, 4.0
 _STUCK = 8.0
 # Seconds that a server has to show its certificate.
 _GREETING = 4.0
+_NOTHING = "it does not take anything"
+# In how many words the system says that nobody receives: one that has ended is missed first, and then refused.
+_ABSENT = {_NOTHING, "End of file", *map(os.strerror, (
+    errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE, errno.ETIMEDOUT, errno.EIO,
+))}  # fmt: skip
 # The most connections that hang in the system and are left to it.
 _LEFT = 16
 # With this many cores, some are left over beside those that draw, play and encode.
@@ -91,7 +98,7 @@ class StreamOutlet(PictureOutlet):
                     raise OutletError("its connections hang")
             if connection.is_impossible:
                 raise OutletError(*_missing(self._address))
-            self._in_trouble(connection.problem or "it does not take anything")
+            self._in_trouble(connection.problem or _NOTHING)
             if connection.is_open:
                 self._pause = _SOON
             connection.leave()
@@ -102,8 +109,9 @@ class StreamOutlet(PictureOutlet):
         return self._connection
 
     def _in_trouble(self, reason: str) -> None:
-        if reason != self._trouble:
-            self._trouble = reason
+        """Says what keeps pictures from arriving, when it begins and when it turns out to be something else."""
+        before, self._trouble = self._trouble, reason
+        if before is None or not (reason == before or {reason, before} <= _ABSENT):
             self.opening.say("trouble", f"no receiver: {reason}; weft tries again")
 
     def _well(self) -> None:
