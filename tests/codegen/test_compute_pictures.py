@@ -9,7 +9,7 @@ import pytest
 
 from tests.codegen.test_glsl_pictures import LOOPS, MEMORIES, looping, looping_case, remembering
 from tests.support.devices import COMPUTE, cuda, executor_on, opencl, wgpu
-from tests.support.parity.cases import case_of, case_of_seed
+from tests.support.parity.cases import SHAPE, case_of, case_of_seed
 from tests.support.parity.rule import compare
 from tests.support.parity.shrink import report
 from tests.support.together import all_but
@@ -42,6 +42,25 @@ def test_memory(text: str, executor: Executor) -> None:
 @pytest.mark.parametrize("body", all_but(3, LOOPS.values()), ids=LOOPS.keys())
 def test_loops(body: str, executor: Executor) -> None:
     assert compare(looping_case(looping(body)), executor).unexplained == ()
+
+
+# What devices compute by reciprocals of numbers, sliders and values of a launch, or with few turns.
+QUOTIENTS = {
+    "by a value of a launch, which is 0 once": "k = me@frame - 1\ndisplay(me@x / k, (me@y - 0.5) / k / 7, 0)\n",
+    "by a slider": "#slider by<v> = -4, 4, 2.5\ndisplay(me@x / by, floor(me@px / by) / 9, 0)\n",
+    "by numbers": "display(me@x / 3, me@y / -0.7 + 1, floor(me@px / 3) / 9)\n",
+    "by numbers that have no reciprocal": "display(me@x * 1e38 / 3e38, me@x / 1e-38 * 1e-38, 0)\n",
+    "few turns": "display((me@px / 4) % 0.75, (me@x * 9 - 4) % 1.5, ((me@y - 0.5) * 3) % (me@x + 0.25))\n",
+    "many turns": "display((me@px * 4000) % 0.75, (me@x * 9e6) % 1.5, (me@y * 3) % (me@x - 0.25))\n",
+    "turns of what is no number": "display((me@x / 0 - me@y / 0) % 0.75, sqrt(-me@x) % 3, 0)\n",
+    "whole numbers of any size": "display(hash(floor((me@x - 0.5) * 10 ^ floor(me@y * 40)), 1, 2))\n",
+}
+
+
+@pytest.mark.parametrize("text", all_but(2, QUOTIENTS.values()), ids=QUOTIENTS.keys())
+def test_quotients_and_turns(text: str, executor: Executor) -> None:
+    shape = (40, 37) if "40" in text else SHAPE
+    assert compare(case_of(text, shape=shape), executor).unexplained == ()
 
 
 def test_a_strand_may_be_called_as_a_function_is_in_the_language(executor: Executor) -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from ctypes import c_float, c_uint32
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutor
 from weft.codegen.clike.reads import ReadSite, strands_of
 from weft.codegen.clike.shader import (
-    FirstLayer, LaunchExtent, LevelExtent, NumberShare, PastValue, Shader, SidePart, Source
+    FirstLayer, LaunchExtent, LevelExtent, PastCell, PastValue, Reciprocal, Shader, SidePart, Source, Uniform
 )
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.module import FRAME, emit_prologue, prologue_length
@@ -133,6 +133,9 @@ _FOUR = 4
 
 _Number: TypeAlias = Callable[[Machine, int], float]
 
+_Form: TypeAlias = Literal["real", "whole", "reciprocal"]
+"""How a number is in a block: in single precision, as 32 bits, or as 1 / n in single precision."""
+
 
 class LaunchPrologue:
     """The prologue of a kernel. It is interpreted until there is machine code for it."""
@@ -183,31 +186,35 @@ class PrologueBlock:
         self._reals = (c_float * len(self.words)).from_buffer(self.words.data)
         self._wholes = (c_uint32 * len(self.words)).from_buffer(self.words.data)
         self.locals: list[tuple[int, int]] = []
-        """The places of locals, with their numbers, and those of whole ones."""
+        """The places of locals, with their numbers; those of whole ones, and those of reciprocals of locals."""
         self.whole_locals: list[tuple[int, int]] = []
-        self.uniforms: list[tuple[int, bool, str]] = []
-        """The places of uniforms, whether they are real, and their names."""
-        self.heads: list[tuple[int, str]] = []
-        """The places of the cells that a tick writes, with their slots."""
-        self._extents: list[tuple[int, bool, LaunchExtent | SidePart]] = []
-        self._others: list[tuple[int, bool, _Number]] = []
+        self.reciprocals: list[tuple[int, int]] = []
+        self.uniforms: list[tuple[int, _Form, str]] = []
+        """The places of uniforms, their forms, and their names."""
+        self.cells: list[tuple[int, str, int]] = []
+        """The places of cells of rings, with their slots, and how many ticks ago they were written."""
+        self._extents: list[tuple[int, _Form, LaunchExtent | SidePart]] = []
+        self._others: list[tuple[int, _Form, _Number]] = []
         for at, uniform in enumerate(shader.uniforms):
-            match uniform.source:
+            source, form = uniform.source, _form_of(uniform)
+            match source.of if isinstance(source, Reciprocal) else source:
                 case Scalar("number", int(place)):
-                    self.words.view(np.float32)[at] = shader.numbers[place]
-                case NumberShare(place):
-                    self.words.view(np.float32)[at] = 1 / shader.numbers[place]
+                    self.put(at, form, shader.numbers[place])
+                    continue
                 case Scalar("local", key):
-                    (self.locals if uniform.kind == "float" else self.whole_locals).append((at, int(key)))
-                case source:
-                    match source:
-                        case Scalar("uniform", key):
-                            self.uniforms.append((at, uniform.kind == "float", str(key)))
-                        case Head(slot):
-                            self.heads.append((at, slot))
-                        case LaunchExtent() | SidePart():
-                            self._extents.append((at, uniform.kind == "float", source))
-                    self._others.append((at, uniform.kind == "float", _reader(source)))
+                    {"real": self.locals, "whole": self.whole_locals, "reciprocal": self.reciprocals}[form].append(
+                        (at, int(key))
+                    )
+                    continue
+                case Scalar("uniform", key):
+                    self.uniforms.append((at, form, str(key)))
+                case Head(slot):
+                    self.cells.append((at, slot, 0))
+                case PastCell(slot, k):
+                    self.cells.append((at, slot, k))
+                case LaunchExtent() | SidePart() as extent:
+                    self._extents.append((at, form, extent))
+            self._others.append((at, form, _reader(source)))
 
     def packed(self, machine: Machine, finished: int) -> npt.NDArray[np.uint32]:
         """The block of a launch; `finished` is 1 for programs that read state between ticks, else 0. It is valid until
@@ -217,29 +224,44 @@ class PrologueBlock:
             reals[at] = found[number]
         for at, number in self.whole_locals:
             wholes[at] = int(found[number])
-        for at, is_real, value in self._others:
-            self.put(at, is_real, value(machine, finished))
+        for at, number in self.reciprocals:
+            reals[at] = _reciprocal(found[number])
+        for at, form, value in self._others:
+            self.put(at, form, value(machine, finished))
         return self.words
 
-    def put(self, at: int, is_real: bool, value: float) -> None:
-        """Writes a number."""
-        if is_real:
-            self._reals[at] = value
-        else:
-            self._wholes[at] = int(value)
+    def put(self, at: int, form: _Form, value: float) -> None:
+        """Writes a number in a form."""
+        match form:
+            case "real":
+                self._reals[at] = value
+            case "reciprocal":
+                self._reals[at] = _reciprocal(value)
+            case "whole":
+                self._wholes[at] = int(value)
 
     def is_simple(self, shape: tuple[int, int]) -> bool:
-        """Whether there is nothing but locals, uniforms, heads and the extents of a picture of this shape (height,
+        """Whether there is nothing but locals, uniforms, cells and the extents of a picture of this shape (height,
         width), which it writes."""
-        for at, is_real, extent in self._extents:
-            self.put(at, is_real, _of_shape(extent, shape))
+        for at, form, extent in self._extents:
+            self.put(at, form, _of_shape(extent, shape))
         extents = {extent for _, _, extent in self._extents}
-        known = len(self.uniforms) + len(self.heads) + len(self._extents)
+        known = len(self.uniforms) + len(self.cells) + len(self._extents)
         return len(self._others) == known and LaunchExtent.POINTS not in extents
 
     def empty(self) -> npt.NDArray[np.uint32]:
         """A block of zeros."""
         return np.zeros_like(self.words)
+
+
+def _form_of(uniform: Uniform) -> _Form:
+    if isinstance(uniform.source, Reciprocal):
+        return "reciprocal"
+    return "real" if uniform.kind == "float" else "whole"
+
+
+def _reciprocal(value: float) -> float:
+    return 1 / value if value else math.copysign(math.inf, value)
 
 
 def line(given: Any, count: int) -> npt.NDArray[np.float32]:
@@ -266,6 +288,8 @@ def is_constant(given: Value) -> bool:
 
 def _reader(source: Source) -> _Number:
     match source:
+        case Reciprocal(of):
+            return _reader(of)
         case SidePart():
             return lambda machine, finished: _of_shape(source, (machine.memory if finished else machine.launch).shape)
         case Scalar(given, key):
@@ -286,6 +310,8 @@ def _reader(source: Source) -> _Number:
             return lambda machine, _: machine.memory.first_layer(slot)
         case Head(slot):
             return lambda machine, finished: int(machine.memory.cell(slot, finished))
+        case PastCell(slot, k):
+            return lambda machine, finished: int(machine.memory.cell(slot, k + finished))
         case PastValue(slot, plane, k):
             return lambda machine, finished: float(
                 machine.memory.ring(slot)[machine.memory.cell(slot, k + finished), plane]

@@ -18,7 +18,7 @@ from typing import ClassVar
 from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage
 from weft.codegen.clike.language import CPP_WORDS, CodeLine, ProgramParts, Type
 from weft.codegen.clike.prelude import BELOW_1, FUSED, MOST_FUSED_TURNS, functions_in
-from weft.codegen.clike.shader import LaunchExtent, SidePart
+from weft.codegen.clike.shader import Bound, LaunchExtent, SidePart, Source
 
 _TOP = """\
 typedef unsigned int uint;
@@ -52,18 +52,19 @@ float clamp(float x, float low, float high) {
 }"""
 
 _FUNCTIONS = """\
-// An image, or a picture, between the four pixels around a place; clamped at the edge.
+// An image that begins at an item, or a picture, between the four pixels around a place; clamped at the edge. Its sides
+// are there as whole numbers and as reals.
 template <typename T>
-T between(const T *image, uint columns, uint rows, float x, float y) {
-    float across = place(x, columns);
-    float down = place(y, rows);
+T between(const T *items, uint first, uint columns, uint rows, float wide, float high, float x, float y) {
+    float across = clamp(x * wide - 0.5, 0.0, wide - 1.0);
+    float down = clamp(y * high - 0.5, 0.0, high - 1.0);
     uint left = uint(across);
-    uint right = left + 1 < columns ? left + 1 : left;
-    const T *upper = image + uint(down) * columns;
-    const T *lower = uint(down) + 1 < rows ? upper + columns : upper;
-    T above = upper[left] + (upper[right] - upper[left]) * (across - float(left));
-    T below = lower[left] + (lower[right] - lower[left]) * (across - float(left));
-    return above + (below - above) * (down - floor(down));
+    uint right = left + 1u < columns ? left + 1u : left;
+    uint upper = first + uint(down) * columns;
+    uint lower = uint(down) + 1u < rows ? upper + columns : upper;
+    T above = items[upper + left] + (items[upper + right] - items[upper + left]) * (across - float(left));
+    T below = items[lower + left] + (items[lower + right] - items[lower + left]) * (across - float(left));
+    return above + (below - above) * (down - float(uint(down)));
 }
 
 // A sample of a sound by its number, left and right; 0 where there is none.
@@ -91,16 +92,6 @@ bool is_finite(float x) {
     return abs(x) < infinity;
 }
 
-// The smaller where b is a number; of two zeros the first one.
-float least(float a, float b) {
-    return b < a ? b : a;
-}
-
-// The larger where b is a number; of two zeros the first one.
-float most(float a, float b) {
-    return b > a ? b : a;
-}
-
 // The smaller of 0 and a value, which is 0 for -0. The compiler makes the card's own minimum of the above with a 0.
 float least_and_0(float zero, float x) {
     return min(x, zero) + zero;
@@ -111,11 +102,10 @@ float most_and_0(float zero, float x) {
     return -(min(-x, -zero) - zero);
 }
 
-// A whole number modulo 2³²; 0 if it is not finite, as NaN is when it is converted. All steps are exact.
+// A whole number modulo 2³²; 0 if it is not finite. Beyond 2⁶³ there are only multiples of 2³², and the number below it
+// is one, too, which the minimum gives for NaN. Smaller numbers than -2⁶³ are converted to that.
 uint bits_of(float x) {
-    float rest = x - nearest(x * 2.3283064365386963e-10) * 4294967296.0;
-    uint size = uint(abs(rest));
-    return rest < 0.0 ? 0u - size : size;
+    return uint((long long)min(x, 9223371487098961920.0));
 }"""
 
 _REMAINDERS = f"""\
@@ -141,8 +131,7 @@ _SINE = """\
 // The sine of an angle of a few turns.
 float sin(float x) {
     float square = x * x;
-    float small = x - x * square * (0.16666667 - square * 0.008333334);
-    return square < 0.0078125 ? small : card_sine(x);
+    return square < 0.00390625 ? x * (1.0 - square * 0.16666667) : card_sine(x);
 }"""
 
 # Functions that are rarely called, with code that would be more than that of a whole picture.
@@ -210,9 +199,7 @@ class Cuda(KernelLanguage):
         return super().taken | set(self.words.values())
 
     def bound(self, op: str, number: float | None) -> str:
-        # The functions of a card, which take less, put -0 before 0.
-        if number is None:
-            return {"min": "least", "max": "most"}[op]
+        # The functions of a card put -0 before 0. A number that may change is not 0.
         if number == 0 and (op == "max") != (math.copysign(1, number) > 0):
             return {"min": "least_and_0", "max": "most_and_0"}[op]
         return op
@@ -236,6 +223,15 @@ class Cuda(KernelLanguage):
     def parameters(self, given: Sequence[Given]) -> list[str]:
         ends = [*[","] * (len(given) - 1), ""]
         return [f"{each.text}{end}{each.remark}" for each, end in zip(given, ends, strict=True)]
+
+    def reading(self, parts: ProgramParts, function: str, buffer: Bound, start: str, *more: str) -> str:
+        # Sums of whole numbers take less than those of addresses.
+        return super().reading(parts, function, buffer, "", *([start or "0u"] if function == "between" else []), *more)
+
+    def extents(self, parts: ProgramParts, sides: Sequence[tuple[Source, str]]) -> list[str]:
+        # To convert them takes each pixel a while.
+        reals = [parts.frame.read(source, f"{name}_real", "float") for source, name in sides]
+        return [*super().extents(parts, sides), *reals]
 
     def start(self) -> list[CodeLine]:
         return [CodeLine("uint id = blockIdx.x * blockDim.x + threadIdx.x;")]
@@ -261,6 +257,10 @@ class Hip(Cuda):
     """The same for hipRTC."""
 
     name: ClassVar[str] = "hip"
+    # Nothing is promised for numbers that are too small for a type.
+    prelude: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {**Cuda.prelude, "bits_of": Cuda.prelude["bits_of"].replace("min(x", "min(max(x, -9223372036854775808.0)")}
+    )
 
 
 def _on_card(text: str) -> str:

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from weft.beats import Beats, reads_beats
-from weft.codegen.clike.shader import LaunchExtent, LevelExtent, PastValue, Shader, Source, UnsuitableError, plain
+from weft.codegen.clike.shader import (
+    LaunchExtent, LevelExtent, PastCell, PastValue, Shader, Source, UnsuitableError, plain
+)
 from weft.codegen.essl import VERTEX, passes, surveying
 from weft.codegen.kernel import Kernel, Unit
 from weft.codegen.native.target import Head, PictureWord
@@ -282,6 +284,8 @@ def _source(source: Source, shader: Shader) -> list[Json]:
             return ["level", level, extent.value]
         case Head(slot):
             return ["head", slot]
+        case PastCell(slot, k):
+            return ["cell", slot, k]
         case PastValue(slot, plane, k):
             return ["past", slot, plane, k]
         case PictureWord(path, word):

@@ -128,6 +128,7 @@ class Pass {
             case "rows": return points ? height : launch.height;
             case "level": return Math.ceil((more === "columns" ? width : height) / 2 ** key);
             case "head": return state.cell(key, between);
+            case "cell": return state.cell(key, more + between);
             case "past": return state.past(key, more, last + between);
             case "picture": return launch.player.pictures.extent(key, more);
         }

@@ -145,6 +145,7 @@ def every_prologue_is_code(monkeypatch: pytest.MonkeyPatch) -> None:
 RECORDED = {
     "the time": "display(me@x * fract(me@time * 3), sin(me@time), hash(me@x, me@absframe))\n",
     "turned": "#slider a<v> = 0, 1, 0.4\ndisplay(me@x * a@v, sin(a@v * 2 + me@time), 0)\n",
+    "what divides": "#slider a<v> = 0, 1, 0.4\ndisplay(me@x / a@v, me@y / sin(me@time * 9), me@x * (me@y - 0.5) / 3)\n",
     "feedback": TEXTS["feedback"].replace("0.9", "(0.9 + 0.01 * sin(me@time))"),
     "a number that is remembered": TEXTS["a number that is remembered"],
 }

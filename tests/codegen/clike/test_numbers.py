@@ -83,6 +83,12 @@ TURNED: Mapping[str, tuple[str, str, bool]] = {
     ),
     "a factor in an angle": ("display(sin(me@x * 9))", "display(sin(me@x * 11))", True),
     "an angle that becomes large": ("display(sin(me@x * 9))", "display(sin(me@x * 900))", False),
+    "a period of few turns": (
+        "display(abs(me@x - me@y) % 0.7 * 0.5, 0, 0)", "display(abs(me@x - me@y) % 0.8 * 0.5, 0, 0)", True,
+    ),
+    "a period of many turns": (
+        "display(abs(me@x - me@y) % 0.7 * 0.5, 0, 0)", "display(abs(me@x - me@y) % 0.0001 * 0.5, 0, 0)", False,
+    ),
     "an exponent": ("display(me@x ^ 2.3)", "display(me@x ^ 2.4)", False),
     "a bound of a loop": (
         "spindle f(x) :: v { v = x\nfor i in (1 to 3) { v = v * x + i } }\ndisplay(f(me@x))",

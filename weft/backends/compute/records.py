@@ -22,9 +22,9 @@ Inputs: TypeAlias = "tuple[float, ...]"
 # The words of a record, which the function reads, and the last one, which it writes: the error of the driver in the
 # lower half, and in the upper one whether a loop of the prologue has reached its limit.
 _WORDS = (
-    "prologue", "block", "scalars", "words", "reals", "real_places", "wholes", "whole_places", "choose", "choice",
-    "launch", "kernel", "blocks", "threads", "stream", "arguments", "mark", "event", "width_place", "width",
-    "height_place", "height", "stopped_place", "error",
+    "prologue", "block", "scalars", "words", "reals", "real_places", "wholes", "whole_places", "reciprocals",
+    "reciprocal_places", "choose", "choice", "launch", "kernel", "blocks", "threads", "stream", "arguments", "mark",
+    "event", "width_place", "width", "height_place", "height", "stopped_place", "error",
 )  # fmt: skip
 _AT = {name: at for at, name in enumerate(_WORDS)}
 
@@ -60,14 +60,21 @@ _REAL = """\
   %single = fptrunc double %given to float
   store float %single, ptr %real_word
 """
+_RECIPROCAL = """\
+  %divisor = load double, ptr %reciprocal_scalar
+  %quotient = fdiv double 1.0, %divisor
+  %rounded = fptrunc double %quotient to float
+  store float %rounded, ptr %reciprocal_word
+"""
 _WHOLE = """\
   %bits = load i32, ptr %whole_scalar
   store i32 %bits, ptr %whole_word
 """
 
-_POINTERS = ("prologue", "block", "scalars", "words", "real_places", "whole_places", "choose", "launch", "kernel",
-             "stream", "arguments", "mark", "event", "width_place", "height_place", "stopped_place")  # fmt: skip
-_NUMBERS = ("reals", "wholes", "choice", "width", "height")
+_POINTERS = ("prologue", "block", "scalars", "words", "real_places", "whole_places", "reciprocal_places", "choose",
+             "launch", "kernel", "stream", "arguments", "mark", "event", "width_place", "height_place",
+             "stopped_place")  # fmt: skip
+_NUMBERS = ("reals", "wholes", "reciprocals", "choice", "width", "height")
 _HALVES = ("blocks", "threads")
 
 _TEXT = f"""\
@@ -82,7 +89,8 @@ entry:
   call void %prologue(ptr %block)
   br label %real
 {_loop("real", "real_places", "entry", "whole", _REAL)}\
-{_loop("whole", "whole_places", "real", "chosen", _WHOLE)}\
+{_loop("whole", "whole_places", "real", "reciprocal", _WHOLE)}\
+{_loop("reciprocal", "reciprocal_places", "whole", "chosen", _RECIPROCAL)}\
 chosen:
   %first = call i32 %choose(i64 %choice)
   %second = call i32 %launch(ptr %kernel, i32 %blocks, i32 1, i32 1, i32 %threads, i32 1, i32 1, i32 0, ptr %stream, \
@@ -122,21 +130,23 @@ class FrameRecord:
         self._call = call
         self._times = [at for at, name in machine.block.coords if name == TIME]
         self._uniforms = [(at, 1 + names.index(name)) for at, name in machine.block.uniforms]
-        self._own = [(at, is_real, 1 + names.index(name)) for at, is_real, name in block.uniforms]
+        self._own = [(at, form, 1 + names.index(name)) for at, form, name in block.uniforms]
         at_scalar = {number: at for at, number in machine.reals}
         whole = {number: at // 2 for at, number in machine.wholes}
         reals = _pairs([(to, at_scalar[number]) for to, number in block.locals])
         wholes = _pairs([(to, whole[number]) for to, number in block.whole_locals])
+        reciprocals = _pairs([(to, at_scalar[number]) for to, number in block.reciprocals])
         self._record = (c_int64 * len(_WORDS))()
-        self._held = reals, wholes, machine
+        self._held = reals, wholes, reciprocals, machine
         self._rings = [each.key for each in shader.buffers if each.use == BufferUse.RING]
         self._nothing = Launch(shape, {})
-        self._has_more = bool(self._uniforms or self._own or self._fillers or block.heads)
+        self._has_more = bool(self._uniforms or self._own or self._fillers or block.cells)
         given: dict[str, int] = {
             "prologue": machine.address, "block": machine.block.address, "scalars": machine.scalars.ctypes.data,
             "words": block.words.ctypes.data, "reals": len(block.locals), "real_places": ctypes.addressof(reals),
-            "wholes": len(block.whole_locals), "whole_places": ctypes.addressof(wholes), "width": shape[1],
-            "height": shape[0], **machine.extents, **addresses.words,
+            "wholes": len(block.whole_locals), "whole_places": ctypes.addressof(wholes),
+            "reciprocals": len(block.reciprocals), "reciprocal_places": ctypes.addressof(reciprocals),
+            "width": shape[1], "height": shape[0], **machine.extents, **addresses.words,
         }  # fmt: skip
         for name, value in given.items():
             self._record[_AT[name]] = value
@@ -170,12 +180,12 @@ class FrameRecord:
         """Fills in what follows from other inputs than the time, and from what is remembered."""
         for at, which in self._uniforms:
             self._numbers[at] = inputs[which]
-        for at, is_real, which in self._own:
-            self._block.put(at, is_real, inputs[which])
+        for at, form, which in self._own:
+            self._block.put(at, form, inputs[which])
         for fill in self._fillers:
             fill(memory, self._nothing)
-        for at, slot in self._block.heads:
-            self._block.put(at, False, int(memory.cell(slot)))
+        for at, slot, ago in self._block.cells:
+            self._block.put(at, "whole", int(memory.cell(slot, ago)))
 
     def launch(self, inputs: Inputs, out: Any, memory: ComputeMemory) -> tuple[Run, bool]:
         """Launches a frame: the run, and whether a loop of the prologue reached its limit."""

@@ -12,13 +12,13 @@ from math import inf, nan, pi
 from types import MappingProxyType
 
 from weft.codegen.clike.expressions import ExpressionText, applied, assignment, literal
-from weft.codegen.clike.fields import NEAR, NumberedKernel
+from weft.codegen.clike.fields import FEW, NumberedKernel
 from weft.codegen.clike.language import (
     CodeLine, FrameBlock, Identifiers, Language, ProgramParts, Type, identifier, remark
 )
 from weft.codegen.clike.pieces import pieces_of
 from weft.codegen.clike.reads import LEAVES, ExternalRead, VariablePlan, read_program
-from weft.codegen.clike.shader import Bound, FirstLayer, NumberShare, PastValue, Shader, image_to_write
+from weft.codegen.clike.shader import Bound, FirstLayer, PastCell, PastValue, Reciprocal, Shader, image_to_write
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
 from weft.codegen.native.target import Head
 from weft.codegen.values import LoopBody, Node, Scalar, Section
@@ -177,14 +177,14 @@ def _index(w: ShaderWriter, slot: StateSlot, node: Node) -> str:
 
 
 def _plane_of_ring(w: ShaderWriter, slot: StateSlot, node: Node) -> str:
-    k, plane, head = node.args[0], node.attr.plane, _head(w.parts, slot)
+    k, plane = node.args[0], node.attr.plane
     if k.op == "const":
-        cells = slot.depth + 1
         between_ticks = w.parts.kernel.sweep == "points"
-        cell = f"({head} + {cells - _ticks(k.attr, slot, 1 - between_ticks)}) % {cells}"
+        past = PastCell(slot.key, _ticks(k.attr, slot, 1 - between_ticks))
+        cell = w.parts.frame.read(past, f"{slot_name(slot.key)}_past_cell", "int", slot.key)
     else:
         w.call("cell")
-        cell = f"cell({head}, {w.real(k)}, {slot.depth})"
+        cell = f"cell({_head(w.parts, slot)}, {w.real(k)}, {slot.depth})"
     if slot.planes == 1:
         return cell
     return f"{cell} * {slot.planes}" + (f" + {plane}" if plane else "")
@@ -229,8 +229,11 @@ def _counts_exactly(loop: Node) -> bool:
 
 # Statements.
 
-# The functions for waves whose angles are small.
-_NEAR_WAVES: Mapping[str, str] = MappingProxyType({"sinpi": "sin", "cospi": "cos"})
+# The functions for waves of few turns.
+_FEW_WAVES: Mapping[str, str] = MappingProxyType({"sinpi": "sin", "cospi": "cos"})
+
+# The reciprocals of larger divisors, and of those below 1 over it, may be 0 or infinite.
+_MOST_DIVISOR = 2.0**120
 
 # The name of a value without one, by its operation.
 _HINTS: Mapping[str, str] = MappingProxyType({
@@ -482,12 +485,17 @@ class ShaderWriter:
                 return self._called("fraction", args[:1])
             if node.args[1].attr == 0:
                 return literal(self.language.real(nan))  # drivers may evaluate the division by 0 all the same
-        if node.op in ("div", "mod") and _is_number(node.args[1]) and self.language.by_reciprocal:
-            per = self._reciprocal(node, node.args[1].attr.key)
-            return applied("*", [args[0], per]) if node.op == "div" else self._called("modulo_by", [*args, per])
-        if node.attr == NEAR and self.language.exact_waves:
+        per = self._reciprocal(node) if node.op in ("div", "mod") and self.language.by_reciprocal else None
+        if node.op == "div" and per is not None:
+            return applied("*", [args[0], per])
+        if node.op == "mod" and node.attr == FEW:
+            per = per or applied("/", [literal(self.language.real(1.0)), args[1]])
+            return self._called("modulo_of_few", [*args, per])
+        if node.op == "mod" and per is not None and _is_number(node.args[1]):
+            return self._called("modulo_by", [*args, per])
+        if node.op in _FEW_WAVES and node.attr == FEW and self.language.exact_waves:
             turn = literal(self.language.real(pi))
-            return self._called(_NEAR_WAVES[node.op], [applied("*", [turn, *args])])
+            return self._called(_FEW_WAVES[node.op], [applied("*", [turn, *args])])
         if node.op == "sub" and node.args[1].op == "floor" and node.args[1].args[0] is node.args[0]:
             whole = node.args[1]
             if self.language.has_fract and whole not in self._variables:
@@ -517,12 +525,26 @@ class ShaderWriter:
         if function in self.language.function_names:
             self.parts.helpers.add(function)
 
-    def _reciprocal(self, node: Node, place: int) -> ExpressionText:
-        """1 / n for the number at a place."""
+    def _reciprocal(self, node: Node) -> ExpressionText | None:
+        """1 over the second operand of a value, computed before the launch; None if that varies over the picture."""
+        divisor = node.args[1]
+        if divisor.op == "const":
+            size = abs(divisor.attr)
+            return literal(self.language.real(1 / divisor.attr)) if 1 / _MOST_DIVISOR <= size <= _MOST_DIVISOR else None
+        if divisor.op != "scalar" or divisor.attr.source not in ("number", "local", "uniform"):
+            return None
         owner = self.plan.owners.get(node)
         name = f"{owner.name}_share" if owner is not None else "share"
-        origin = f"1 / {self.numbers[place]:.9g}" if self.program.notes else ""
-        return ExpressionText(self.parts.frame.read(NumberShare(place), name, "float", origin))
+        origin = ""
+        if self.program.notes:
+            is_number = divisor.attr.source == "number"
+            below = f"{self.numbers[int(divisor.attr.key)]:.9g}" if is_number else self._origin(divisor.attr)
+            origin = f"1 / {below}"
+        return ExpressionText(self.parts.frame.read(Reciprocal(divisor.attr), name, "float", origin))
+
+    def _origin(self, scalar: Scalar) -> str:
+        """The part of the patch that a number of the launch comes from."""
+        return self.parts.kernel.locals[int(scalar.key)].name if scalar.source == "local" else str(scalar.key)
 
     def _scalar(self, node: Node) -> ExpressionText:
         scalar: Scalar = node.attr
@@ -530,7 +552,7 @@ class ShaderWriter:
         match scalar:
             case Scalar("local", int(number)):
                 note = self.prologue.notes.get(self.prologue.locals[number])
-                name = origin = self.parts.kernel.locals[number].name
+                name = origin = self._origin(scalar)
                 if note is not None:
                     name = note.name
                 elif name.endswith("…") or len(name) < 2:
@@ -541,7 +563,7 @@ class ShaderWriter:
                 name = f"{owner.name}_number" if owner is not None else "number"
                 origin = f"{self.numbers[place]:.9g}" if self.program.notes else ""  # in a listing, for people
             case _:
-                name = origin = str(scalar.key)
+                name = origin = self._origin(scalar)
         text = self.parts.frame.read(scalar, name, scalar.kind, origin)
         return self.language.truth(text) if scalar.kind == "bool" else ExpressionText(text)
 

@@ -18,7 +18,7 @@ from weft.codegen.clike.language import (
 )
 from weft.codegen.clike.prelude import functions_in
 from weft.codegen.clike.shader import (
-    Bound, BufferSpec, BufferUse, Forms, LaunchExtent, LevelExtent, Shader, UnsuitableError
+    Bound, BufferSpec, BufferUse, Forms, LaunchExtent, LevelExtent, Shader, Source, UnsuitableError
 )
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import PictureWord
@@ -79,27 +79,30 @@ class BufferLanguage(Language):
         """The number of a layer, as an operand of `*`."""
         return layer if slot.planes == 1 else f"({layer})"
 
+    def extents(self, parts: ProgramParts, sides: Sequence[tuple[Source, str]]) -> list[str]:
+        """The columns and rows of an image, with their names, as the functions that read between pixels take them."""
+        return [parts.frame.read(source, name, "u32") for source, name in sides]
+
     def own(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str) -> str:
         return f"{image.name}[{self.factor(layer, slot)} * count + id]"
 
     def sampled(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str, x: str, y: str) -> str:
         is_here = slot.level == parts.kernel.level
-        columns, rows = (
-            extent(parts, side) if is_here else _side(parts, slot, side)
+        sides = [
+            (side, side.value) if is_here else (LevelExtent(slot.level, side), f"{side.value}_{slot.level}")
             for side in (LaunchExtent.COLUMNS, LaunchExtent.ROWS)
-        )
+        ]
+        columns, rows, *more = self.extents(parts, sides)
         size = "count" if is_here and parts.kernel.sweep == "grid" else f"{columns} * {rows}"
-        return self.reading(parts, "between", image, f"{self.factor(layer, slot)} * {size}", columns, rows, x, y)
+        start = f"{self.factor(layer, slot)} * {size}"
+        return self.reading(parts, "between", image, start, columns, rows, *more, x, y)
 
     def remembered(self, parts: ProgramParts, history: Bound, index: str) -> str:
         return f"{history.name}[{index}]"
 
     def picture(self, parts: ProgramParts, picture: Bound, x: str, y: str) -> str:
-        columns, rows = (
-            parts.frame.read(PictureWord(picture.key, what), f"{picture.name}_{what}", "u32")
-            for what in ("width", "height")
-        )
-        return self.reading(parts, self.between_pixels, picture, "", columns, rows, x, y)
+        sides = [(PictureWord(picture.key, what), f"{picture.name}_{what}") for what in ("width", "height")]
+        return self.reading(parts, self.between_pixels, picture, "", *self.extents(parts, sides), x, y)
 
     def fetched(self, parts: ProgramParts, sound: Bound, number: str) -> str:
         size = parts.frame.read(PictureWord(sound.key, "width"), f"{sound.name}_width", "u32")
@@ -306,8 +309,3 @@ def operand(quotient: str) -> ExpressionText:
 def extent(parts: ProgramParts, side: LaunchExtent) -> str:
     """A side of the launch, as text."""
     return parts.frame.read(side, side.value, "u32")
-
-
-def _side(parts: ProgramParts, slot: StateSlot, side: LaunchExtent) -> str:
-    """A side of the images of a slot that are larger or smaller than the launch."""
-    return parts.frame.read(LevelExtent(slot.level, side), f"{side.value}_{slot.level}", "u32")

@@ -2,8 +2,8 @@
 
 A driver takes tenths of a second to link a program, and on stage, numbers are tuned more often than anything else.
 Numbers that determine the text of the program are constants of it: bounds of loops, the number of ticks that a read
-goes back, exponents, and zeros where languages treat them in their own way. Whether an angle may be large is a question
-as well: if the answer differs, so does the program.
+goes back, exponents, and zeros where languages treat them in their own way. Whether a wave or a remainder may have many
+turns is a question as well: if the answer differs, so does the program.
 """
 
 from __future__ import annotations
@@ -20,14 +20,20 @@ from weft.codegen.values import Line, Node, Scalar, Section
 from weft.ir.rates import Rate
 from weft.ops.intervals import ANYWHERE, UNIT, Interval
 
-WAVES = frozenset({"sinpi", "cospi"})
+_WAVES = frozenset({"sinpi", "cospi"})
 """Sines of half turns: the functions of the languages are precise up to some half turns only."""
 
-NEAR = "near"
-"""The attribute of a wave whose angle is no larger than that."""
+_TURNING = _WAVES | {"mod"}
+"""What takes whole turns out of its operand. That is simple for few of them."""
 
-# Half turns.
-_PLAIN_WAVES = 32.0
+FEW = "few"
+"""The attribute of a value of this kind whose operand has few turns."""
+
+# Half turns of a wave, and turns of a remainder: their products with a period are exact in every language.
+_FEW_WAVES, _FEW_REMAINDERS = 32.0, 2.0**10
+
+# Smaller periods have reciprocals that are too large.
+_LEAST_PERIOD = 2.0**-100
 
 # More numbers than this are not inputs: every driver has a block of 4,096.
 _MOST = 3072
@@ -35,39 +41,39 @@ _MOST = 3072
 
 @dataclass(frozen=True)
 class NumberedKernel:
-    """A kernel whose numbers are inputs if they may be, with `NEAR` where a wave is."""
+    """A kernel whose numbers are inputs if they may be, with `FEW` where a wave or a remainder has few turns."""
 
     kernel: Kernel
     _open: OpenKernel | None
     """None if no number is an input."""
-    _waves: tuple[KnownWave, ...]
+    _turns: tuple[KnownTurns, ...]
 
     @classmethod
     def of(cls, kernel: Kernel) -> NumberedKernel:
         found = OpenKernel.of(kernel, _decides) if len(kernel.numbers) <= _MOST else None
         given = with_constants(kernel, dict(enumerate(kernel.numbers))) if found is None else found.kernel
-        waves = tuple(map(partial(_wave, kernel), _arguments(kernel)))
-        left = iter([each.is_near for each in waves])
-        return cls(replace(given, sections=tuple([_marked(section, left) for section in given.sections])), found, waves)
+        turns = tuple(map(partial(_turns, kernel), _turning(kernel)))
+        left = iter([each.are_few for each in turns])
+        return cls(replace(given, sections=tuple([_marked(section, left) for section in given.sections])), found, turns)
 
     def serves(self, kernel: Kernel) -> bool:
         """Whether the program is also that of a kernel of the same structure."""
         if self._open is None or not self._open.serves(kernel):
             return False
-        known = zip(self._waves, _arguments(kernel), strict=True)
+        known = zip(self._turns, _turning(kernel), strict=True)
         return all(
-            all(kernel.numbers[place] == value for place, value in wave.depends_on.items())
-            or _wave(kernel, angle).is_near == wave.is_near
-            for wave, angle in known
+            all(kernel.numbers[place] == value for place, value in turns.depends_on.items())
+            or _turns(kernel, node).are_few == turns.are_few
+            for turns, node in known
         )
 
 
 @dataclass(frozen=True)
-class KnownWave:
-    """Whether the angle of a wave is small enough for the functions of the languages, and the numbers of the kernel, by
-    their places, that this depends on."""
+class KnownTurns:
+    """Whether the turns of a wave or a remainder are few, and the numbers of the kernel, by their places, that this
+    depends on."""
 
-    is_near: bool
+    are_few: bool
     depends_on: Mapping[int, float]
 
 
@@ -86,13 +92,13 @@ class _Noted(Sequence[float]):
         return found
 
 
-def _marked(section: Section, near: Iterator[bool]) -> Section:
-    """A section with the next answers about waves, which are in the order of its rows."""
+def _marked(section: Section, few: Iterator[bool]) -> Section:
+    """A section with the next answers about turns, which are in the order of its rows."""
     rows, notes = section.numbered
-    if section.rate <= Rate.FRAME or WAVES.isdisjoint(rows.ops):
+    if section.rate <= Rate.FRAME or _TURNING.isdisjoint(rows.ops):
         return section
     pairs = zip(rows.ops, rows.attrs, strict=True)
-    attrs = tuple([(NEAR if next(near) else None) if op in WAVES else attr for op, attr in pairs])
+    attrs = tuple([(FEW if next(few) else None) if op in _TURNING else attr for op, attr in pairs])
     return Section.of_rows(section.rate, rows._replace(attrs=attrs), notes)
 
 
@@ -112,15 +118,15 @@ def _decides(use: NumberUse, value: float) -> bool:
     return False
 
 
-def _arguments(kernel: Kernel) -> Iterator[Node]:
-    """The angle of each wave of a program."""
+def _turning(kernel: Kernel) -> Iterator[Node]:
+    """The waves and the remainders of a program."""
     for section in kernel.sections:
-        if section.rate > Rate.FRAME and not WAVES.isdisjoint(section.ops()):
-            yield from (node.args[0] for node in section.walk() if node.op in WAVES)
+        if section.rate > Rate.FRAME and not _TURNING.isdisjoint(section.ops()):
+            yield from (node for node in section.walk() if node.op in _TURNING)
 
 
-def _wave(kernel: Kernel, angle: Node) -> KnownWave:
-    """What is known of the wave of an angle."""
+def _turns(kernel: Kernel, node: Node) -> KnownTurns:
+    """What is known of the turns of a wave or a remainder."""
     sections = {section.rate: section for section in kernel.sections}
     numbers = _Noted(kernel.numbers)
 
@@ -132,5 +138,8 @@ def _wave(kernel: Kernel, angle: Node) -> KnownWave:
                 return UNIT
         return ANYWHERE
 
-    is_near = interval(angle, given, numbers).size <= _PLAIN_WAVES
-    return KnownWave(is_near, numbers.seen)
+    if node.op in _WAVES:
+        return KnownTurns(interval(node.args[0], given, numbers).size <= _FEW_WAVES, numbers.seen)
+    of, period = (interval(arg, given, numbers) for arg in node.args)
+    least = max(period.low, _LEAST_PERIOD)
+    return KnownTurns(period.low == least and of.size <= _FEW_REMAINDERS * least, numbers.seen)

@@ -87,7 +87,7 @@ class FrameBlock:
     names: Identifiers
     access: str = "frame."
     """The prefix of the name of a number where it is read."""
-    uniforms: dict[Source, Uniform] = field(default_factory=dict)
+    uniforms: dict[tuple[Source, Kind], Uniform] = field(default_factory=dict)
     remarks: dict[str, str] = field(default_factory=dict)
     """The comment after the declaration of a number, by its name."""
 
@@ -97,12 +97,12 @@ class FrameBlock:
 
     def read(self, source: Source, name: str, kind: Kind, origin: str = "") -> str:
         """The text that reads the number from this source."""
-        if source not in self.uniforms:
+        if (source, kind) not in self.uniforms:
             made = self.names.new(name)
-            self.uniforms[source] = Uniform(made, kind, source)
+            self.uniforms[source, kind] = Uniform(made, kind, source)
             if origin and origin != made:
                 self.remarks[made] = remark(origin)
-        return f"{self.access}{self.uniforms[source].name}"
+        return f"{self.access}{self.uniforms[source, kind].name}"
 
 
 @dataclass(frozen=True, slots=True)

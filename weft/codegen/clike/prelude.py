@@ -262,12 +262,21 @@ def _remainders(fused: bool) -> dict[str, str]:
     turns are exact."""
     less = "fma(-turns, size, given)" if fused else "given - turns * upper - turns * (size - upper)"
     upper = "" if fused else "    float upper = real_in(bits_in(size) & 0xfffff000u);\n"
+    few_upper, few_less = upper.replace("size", "b"), less.replace("size", "b").replace("given", "a")
     most_turns = MOST_FUSED_TURNS if fused else _MOST_TURNS
     return functions_in(f"""\
 // x less the whole number below it; never rounded to 1.
 float fraction(float x) {{
     float rest = x - floor(x);
     return rest >= 1.0 ? {BELOW_1} : rest;
+}}
+
+// What is left of a after few whole turns of b, which is positive; per is about 1 / b.
+float modulo_of_few(float a, float b, float per) {{
+    float turns = nearest(a * per);
+{few_upper}    float rest = {few_less};
+    rest = rest < 0.0 ? rest + b : rest;
+    return rest >= b ? b * {BELOW_1} : rest;
 }}
 
 // A whole number times a scale less whole turns of size, to at most half of it. Exact for numbers below 2^24 and scales

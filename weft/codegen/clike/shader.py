@@ -48,10 +48,10 @@ class SidePart(NamedTuple):
         return shift if self.part == "shift" else min(-(-(1 << 32 + shift) // side), 2**32 - 1)
 
 
-class NumberShare(NamedTuple):
-    """1 / n, where n is the number of the kernel at this place."""
+class Reciprocal(NamedTuple):
+    """1 / n, where n is a number of the kernel, a value of the launch prologue, or a uniform."""
 
-    place: int
+    of: Scalar
 
 
 class LevelExtent(NamedTuple):
@@ -59,6 +59,13 @@ class LevelExtent(NamedTuple):
 
     level: int
     extent: LaunchExtent
+
+
+class PastCell(NamedTuple):
+    """The cell of the ring of a slot that was written k ticks ago."""
+
+    slot: str
+    k: int
 
 
 class PastValue(NamedTuple):
@@ -77,7 +84,7 @@ class FirstLayer:
 
 
 Source: TypeAlias = (
-    Scalar | LaunchExtent | SidePart | NumberShare | LevelExtent | Head | PastValue | PictureWord | FirstLayer
+    Scalar | LaunchExtent | SidePart | Reciprocal | LevelExtent | Head | PastCell | PastValue | PictureWord | FirstLayer
 )
 
 
