@@ -149,6 +149,7 @@ class StandIn:
         yield ("cuEventCreate", "hipEventCreateWithFlags"), (p, u), lambda to, flags: put(to, p, next(self._names))
         yield ("cuEventRecord", "hipEventRecord"), (p, p), lambda event, stream: 0 if stream == 8192 else INVALID
         yield ("cuEventSynchronize", "hipEventSynchronize"), (p,), lambda event: 0
+        yield ("cuStreamSynchronize", "hipStreamSynchronize"), (p,), lambda stream: 0
         yield ("nvrtcVersion", "hiprtcVersion"), (p, p), self._version
         yield ("nvrtcCreateProgram", "hiprtcCreateProgram"), (p, c_char_p, c_char_p, i, p, p), self._create
         yield ("nvrtcCompileProgram", "hiprtcCompileProgram"), (p, i, p), self._compile

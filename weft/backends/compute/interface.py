@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
@@ -29,6 +30,24 @@ class CompileError(InternalError):
         super().__init__(words)
         self.words = words
         self.line = line
+
+
+class MissingError(ComputeError):
+    """A library is missing: the reason, and the command that brings it, if there is one."""
+
+    def __init__(self, reason: str, remedy: str | None = None) -> None:
+        super().__init__(reason)
+        self.remedy = remedy
+
+
+def opened(names: Iterable[str], reason: str) -> ctypes.CDLL:
+    """The first of these libraries that is there. Raises MissingError with the reason if none is."""
+    for name in names:
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    raise MissingError(reason)
 
 
 def failure(what: str, reason: Exception) -> Exception:
@@ -73,11 +92,11 @@ class LaunchAddresses(ABC):
     words: Mapping[str, int]
 
     @abstractmethod
-    def begin(self, buffers: Sequence[Any]) -> int:
-        """Gives the next launch its buffers. Returns the event that will mark its end."""
+    def begin(self, buffers: Sequence[Any]) -> None:
+        """Gives the next launch its buffers."""
 
     @abstractmethod
-    def end(self, event: int, error: int) -> Run:
+    def end(self, error: int) -> Run:
         """The launch that machine code has made, with the error of the driver. Raises what the device raises."""
 
 

@@ -23,8 +23,8 @@ Inputs: TypeAlias = "tuple[float, ...]"
 # lower half, and in the upper one whether a loop of the prologue has reached its limit.
 _WORDS = (
     "prologue", "block", "scalars", "words", "reals", "real_places", "wholes", "whole_places", "reciprocals",
-    "reciprocal_places", "choose", "choice", "launch", "kernel", "blocks", "threads", "stream", "arguments", "mark",
-    "event", "width_place", "width", "height_place", "height", "stopped_place", "error",
+    "reciprocal_places", "choose", "choice", "launch", "kernel", "blocks", "threads", "stream", "arguments",
+    "width_place", "width", "height_place", "height", "stopped_place", "error",
 )  # fmt: skip
 _AT = {name: at for at, name in enumerate(_WORDS)}
 
@@ -72,8 +72,7 @@ _WHOLE = """\
 """
 
 _POINTERS = ("prologue", "block", "scalars", "words", "real_places", "whole_places", "reciprocal_places", "choose",
-             "launch", "kernel", "stream", "arguments", "mark", "event", "width_place", "height_place",
-             "stopped_place")  # fmt: skip
+             "launch", "kernel", "stream", "arguments", "width_place", "height_place", "stopped_place")  # fmt: skip
 _NUMBERS = ("reals", "wholes", "reciprocals", "choice", "width", "height")
 _HALVES = ("blocks", "threads")
 
@@ -95,10 +94,8 @@ chosen:
   %first = call i32 %choose(i64 %choice)
   %second = call i32 %launch(ptr %kernel, i32 %blocks, i32 1, i32 1, i32 %threads, i32 1, i32 1, i32 0, ptr %stream, \
 ptr %arguments, ptr null)
-  %third = call i32 %mark(ptr %event, ptr %stream)
-  %both = or i32 %first, %second
-  %is_fine = icmp eq i32 %both, 0
-  %error = select i1 %is_fine, i32 %third, i32 %both
+  %is_chosen = icmp eq i32 %first, 0
+  %error = select i1 %is_chosen, i32 %second, i32 %first
   %at_error = getelementptr i64, ptr %record, i64 {_AT["error"]}
   %stopped = load i64, ptr %stopped_place
   %upper = shl i64 %stopped, 32
@@ -140,6 +137,7 @@ class FrameRecord:
         self._held = reals, wholes, reciprocals, machine
         self._rings = [each.key for each in shader.buffers if each.use == BufferUse.RING]
         self._nothing = Launch(shape, {})
+        self._given: Inputs | None = None
         self._has_more = bool(self._uniforms or self._own or self._fillers or block.cells)
         given: dict[str, int] = {
             "prologue": machine.address, "block": machine.block.address, "scalars": machine.scalars.ctypes.data,
@@ -174,14 +172,17 @@ class FrameRecord:
 
     def inputs(self, env: Env) -> Inputs:
         """What a frame is computed from."""
-        return (env.abstime, *map(env.uniform, self._names)) if self._names else (env.abstime,)
+        return (env.abstime, *env.uniforms(self._names)) if self._names else (env.abstime,)
 
     def _give(self, inputs: Inputs, memory: ComputeMemory) -> None:
-        """Fills in what follows from other inputs than the time, and from what is remembered."""
-        for at, which in self._uniforms:
-            self._numbers[at] = inputs[which]
-        for at, form, which in self._own:
-            self._block.put(at, form, inputs[which])
+        """Fills in what follows from other inputs than the time, if they have changed, and from what is remembered."""
+        given = inputs[1:]
+        if given != self._given:
+            self._given = given
+            for at, which in self._uniforms:
+                self._numbers[at] = inputs[which]
+            for at, form, which in self._own:
+                self._block.put(at, form, inputs[which])
         for fill in self._fillers:
             fill(memory, self._nothing)
         for at, slot, ago in self._block.cells:
@@ -189,19 +190,19 @@ class FrameRecord:
 
     def launch(self, inputs: Inputs, out: Any, memory: ComputeMemory) -> tuple[Run, bool]:
         """Launches a frame: the run, and whether a loop of the prologue reached its limit."""
-        record, numbers = self._record, self._numbers
+        numbers = self._numbers
         for at in self._times:
             numbers[at] = inputs[0]
         if self._has_more:
             self._give(inputs, memory)
         buffers = (out, *[memory.buffers[key] for key in self._rings]) if self._rings else (out,)
-        record[_EVENT] = event = self._addresses.begin(buffers)
+        self._addresses.begin(buffers)
         self._call(self._address)
-        status = record[_ERROR]
-        return self._addresses.end(event, status & _LOWER), status > _LOWER
+        status = self._record[_ERROR]
+        return self._addresses.end(status & _LOWER), status > _LOWER
 
 
-_EVENT, _ERROR = _AT["event"], _AT["error"]
+_ERROR = _AT["error"]
 _LOWER = 0xFFFF_FFFF
 
 

@@ -11,8 +11,9 @@ from weft.backends import hardware
 from weft.backends.base import DeviceInfo
 from weft.backends.card import Dialect
 from weft.backends.compute.backend import ComputeBackend, family
+from weft.backends.compute.interface import MissingError, opened
 from weft.backends.cuda.cards import CardDevice
-from weft.backends.cuda.driver import LibraryCalls, Maker, MissingError, devices, opened
+from weft.backends.cuda.driver import LibraryCalls, Maker, devices
 from weft.codegen.cuda import Cuda
 from weft.platform import system
 

@@ -39,10 +39,13 @@ class CardMemory:
 
 
 class _Marks:
-    """Events of a card. Making one takes as long as a launch, so they are used again."""
+    """Marks in the work of a card. Each is an event once more work follows, and until then the end of all work: a frame
+    that is waited for at once needs no event. Making an event takes as long as a launch, so they are used again."""
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
+        self.last: StreamMark | None = None
+        """The one that no work follows yet."""
         self._free: list[int] = []
 
     def take(self) -> int:
@@ -55,28 +58,37 @@ class _Marks:
         if event:
             self._free.append(event)
 
+    def settle(self) -> None:
+        """Makes the last mark an event, since more work follows."""
+        last, self.last = self.last, None
+        if last is not None:
+            event = self.take()
+            self.driver.record(event)
+            last.event = event
+
 
 class StreamMark:
     """A mark in the work of a card, after all that was asked for."""
 
-    __slots__ = ("_event", "_is_passed", "_marks")
+    __slots__ = ("_is_passed", "_marks", "event")
 
-    def __init__(self, marks: _Marks, recorded: int = 0) -> None:
-        """`recorded` is an event that has been recorded already."""
+    def __init__(self, marks: _Marks) -> None:
         self._marks = marks
         self._is_passed = False
-        self._event = recorded
-        if not recorded:
-            self._event = marks.take()
-            marks.driver.record(self._event)
+        self.event = 0
+        """What has been recorded for it; 0 while nothing has."""
+        marks.last = self
 
     def wait(self) -> None:
         if not self._is_passed:
-            self._marks.driver.wait(self._event)
+            marks = self._marks
+            marks.driver.wait(self.event)
             self._is_passed = True
+            if marks.last is self:
+                marks.last = None
 
     def __del__(self) -> None:
-        self._marks.give_back(self._event)
+        self._marks.give_back(self.event)
 
 
 class _CardProgram:
@@ -156,17 +168,15 @@ class _CardAddresses(LaunchAddresses):
             "arguments": record.arguments,
         }  # fmt: skip
 
-    def begin(self, buffers: Sequence[CardMemory]) -> int:
-        given = self._record.given
+    def begin(self, buffers: Sequence[CardMemory]) -> None:
+        given, marks = self._record.given, self._marks
         for at, buffer in enumerate(buffers):
             given[at] = buffer.address
-        return self._marks.take()
+        marks.settle()
 
-    def end(self, event: int, error: int) -> StreamMark:
-        if error:
-            self._marks.give_back(event)
-            self._marks.driver.done(error)
-        return StreamMark(self._marks, event)
+    def end(self, error: int) -> StreamMark:
+        self._marks.driver.done(error)
+        return StreamMark(self._marks)
 
 
 class CardDevice(RemoteDevice):
@@ -239,6 +249,7 @@ class CardDevice(RemoteDevice):
         driver = self._driver
         with kernel.lock:
             kernel.give(buffers[0], buffers[1:])
+            self._marks.settle()
             driver.enter()
             driver.launch(kernel.function, -(-count // _BLOCK), _BLOCK, kernel.arguments)
         return StreamMark(self._marks)

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import ctypes
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ctypes import c_char, c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_void_p
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 from weft.backends.base import DeviceInfo
-from weft.backends.compute.interface import ComputeError
+from weft.backends.compute.interface import ComputeError, MissingError
 
 FILE = "weft.cu"
 """The name of a text for its compiler."""
@@ -54,6 +54,7 @@ _DRIVER: Mapping[str, DriverFunction] = MappingProxyType({
     "event": DriverFunction("cuEventCreate", "hipEventCreateWithFlags", (_P, _U)),
     "record": DriverFunction("cuEventRecord", "hipEventRecord", (_P, _P)),
     "wait": DriverFunction("cuEventSynchronize", "hipEventSynchronize", (_P,)),
+    "finish": DriverFunction("cuStreamSynchronize", "hipStreamSynchronize", (_P,)),
 })  # fmt: skip
 
 _COMPILER: Mapping[str, DriverFunction] = MappingProxyType({
@@ -144,24 +145,6 @@ class Maker(ABC):
         """The bytes of memory of a card that are free; all of them if that is not known. Never raises."""
 
 
-class MissingError(ComputeError):
-    """A library is missing: the reason, and the command that brings it, if there is one."""
-
-    def __init__(self, reason: str, remedy: str | None = None) -> None:
-        super().__init__(reason)
-        self.remedy = remedy
-
-
-def opened(names: Iterable[str], reason: str) -> ctypes.CDLL:
-    """The first of these libraries that is there. Raises MissingError with the reason if none is."""
-    for name in names:
-        try:
-            return ctypes.CDLL(name)
-        except OSError:
-            continue
-    raise MissingError(reason)
-
-
 # The cards.
 
 
@@ -236,7 +219,7 @@ class Driver(LibraryCalls):
 
     def addresses(self) -> dict[str, int]:
         """What machine code needs to launch a kernel, by the names in `weft.backends.compute.records`."""
-        functions = {"choose": self._choose, "launch": self.by_name["launch"], "mark": self.by_name["record"]}
+        functions = {"choose": self._choose, "launch": self.by_name["launch"]}
         found = {name: ctypes.cast(call, c_void_p).value or 0 for name, call in functions.items()}  # type: ignore[arg-type]
         return {**found, "choice": self._choice, "stream": self._stream}
 
@@ -302,8 +285,14 @@ class Driver(LibraryCalls):
 
     def record(self, event: int) -> None:
         """Records an event after all that was asked for."""
+        self.enter()
         self.call("record", event, self._stream)
 
     def wait(self, event: int) -> None:
-        """Waits until all before the last record of an event is done, with Python's lock free."""
-        self.call("wait", event)
+        """Waits until all before the last record of an event is done, and without one (0) all, with Python's lock
+        free."""
+        if event:
+            self.call("wait", event)
+        else:
+            self.enter()
+            self.call("finish", self._stream)

@@ -9,9 +9,10 @@ from typing import Any, ClassVar, Literal
 
 from weft.backends.card import Dialect
 from weft.backends.compute.backend import family
+from weft.backends.compute.interface import opened
 from weft.backends.cuda.backend import CudaBackend
 from weft.backends.cuda.cards import CardDevice
-from weft.backends.cuda.driver import LibraryCalls, Maker, opened
+from weft.backends.cuda.driver import LibraryCalls, Maker
 from weft.codegen.cuda import Hip
 from weft.platform import system
 
