@@ -20,7 +20,7 @@ from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutor
 from weft.codegen.clike.reads import ReadSite, strands_of
 from weft.codegen.clike.shader import (
-    FirstLayer, LaunchExtent, LevelExtent, PastCell, PastValue, Reciprocal, Shader, SidePart, Source, Uniform
+    FirstLayer, LaunchExtent, LevelExtent, OneOver, PastCell, PastValue, Shader, SidePart, Source, Uniform
 )
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.module import FRAME, emit_prologue, prologue_length
@@ -184,7 +184,8 @@ class PrologueBlock:
         self.words = np.zeros(-(-max(1, len(shader.uniforms)) // _FOUR) * _FOUR, np.uint32)
         # Numbers too large for single precision become infinite in these, without a warning, and whole ones stay.
         self._reals = (c_float * len(self.words)).from_buffer(self.words.data)
-        self._wholes = (c_uint32 * len(self.words)).from_buffer(self.words.data)
+        self.wholes = (c_uint32 * len(self.words)).from_buffer(self.words.data)
+        """The block as whole numbers."""
         self.locals: list[tuple[int, int]] = []
         """The places of locals, with their numbers; those of whole ones, and those of reciprocals of locals."""
         self.whole_locals: list[tuple[int, int]] = []
@@ -197,7 +198,7 @@ class PrologueBlock:
         self._others: list[tuple[int, _Form, _Number]] = []
         for at, uniform in enumerate(shader.uniforms):
             source, form = uniform.source, _form_of(uniform)
-            match source.of if isinstance(source, Reciprocal) else source:
+            match source.of if isinstance(source, OneOver) else source:
                 case Scalar("number", int(place)):
                     self.put(at, form, shader.numbers[place])
                     continue
@@ -219,7 +220,7 @@ class PrologueBlock:
     def packed(self, machine: Machine, finished: int) -> npt.NDArray[np.uint32]:
         """The block of a launch; `finished` is 1 for programs that read state between ticks, else 0. It is valid until
         the next one is packed."""
-        reals, wholes, found = self._reals, self._wholes, machine.locals
+        reals, wholes, found = self._reals, self.wholes, machine.locals
         for at, number in self.locals:
             reals[at] = found[number]
         for at, number in self.whole_locals:
@@ -238,7 +239,7 @@ class PrologueBlock:
             case "reciprocal":
                 self._reals[at] = _reciprocal(value)
             case "whole":
-                self._wholes[at] = int(value)
+                self.wholes[at] = int(value)
 
     def is_simple(self, shape: tuple[int, int]) -> bool:
         """Whether there is nothing but locals, uniforms, cells and the extents of a picture of this shape (height,
@@ -255,7 +256,7 @@ class PrologueBlock:
 
 
 def _form_of(uniform: Uniform) -> _Form:
-    if isinstance(uniform.source, Reciprocal):
+    if isinstance(uniform.source, OneOver):
         return "reciprocal"
     return "real" if uniform.kind == "float" else "whole"
 
@@ -288,7 +289,7 @@ def is_constant(given: Value) -> bool:
 
 def _reader(source: Source) -> _Number:
     match source:
-        case Reciprocal(of):
+        case OneOver(of):
             return _reader(of)
         case SidePart():
             return lambda machine, finished: _of_shape(source, (machine.memory if finished else machine.launch).shape)

@@ -185,8 +185,9 @@ class FrameRecord:
                 self._block.put(at, form, inputs[which])
         for fill in self._fillers:
             fill(memory, self._nothing)
+        wholes = self._block.wholes
         for at, slot, ago in self._block.cells:
-            self._block.put(at, "whole", int(memory.cell(slot, ago)))
+            wholes[at] = memory.cell(slot, ago)
 
     def launch(self, inputs: Inputs, out: Any, memory: ComputeMemory) -> tuple[Run, bool]:
         """Launches a frame: the run, and whether a loop of the prologue reached its limit."""

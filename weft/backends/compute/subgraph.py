@@ -47,6 +47,8 @@ class PictureBuffers(CardPictures[Any]):
 class Work:
     """A launch, with what it needs until it is done."""
 
+    __slots__ = ("_kept", "_limit", "_stopped", "is_done", "run")
+
     def __init__(self, run: Run, kept: object, limit: Arrival | None, stopped: bool) -> None:
         """`limit` brings the number that says whether a loop reached its limit; `stopped` is whether one of the
         prologue did."""
@@ -67,6 +69,11 @@ class Work:
             raise failure("a launch fails", reason) from reason
         self.is_done = True
         self._kept = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has been waited for, and no loop has reached its limit."""
+        return self.is_done and self._limit is None and not self._stopped
 
     def stopped(self) -> bool:
         """Whether a loop has reached its limit, the first time that this is asked; waits until that is known."""
@@ -263,7 +270,8 @@ class ComputeCompiled(CardCompiled):
         inputs = record.inputs(env)
         if self._may_stand_still and inputs == self._recorded and isinstance(self.drawn, ComputePicture):
             return self.drawn
-        if len(self._ticks) > self._device.ahead:
+        ticks, most = self._ticks, self._device.ahead
+        if len(ticks) > most:
             self._make_room(lambda: env.loop_stopped(self.unit.kernel.name))
         buffer = self._buffers[0]
         try:
@@ -277,8 +285,8 @@ class ComputeCompiled(CardCompiled):
         self.stillness.forget()
         self._recorded = inputs
         self.drawn = shown = ComputePicture(self._device, buffer, work, shape)
-        if len(self._ticks) > self._device.ahead and self._ticks[0][-1].is_done:
-            self._make_room(lambda: env.loop_stopped(self.unit.kernel.name))
+        if len(ticks) > most and ticks[0][-1].is_over:
+            ticks.popleft()
         return shown
 
     def _new_record(self) -> FrameRecord | None:

@@ -201,6 +201,7 @@ class Driver(LibraryCalls):
             device = self.value("device", index)
             self._choose, self._choice = maker.choosing(library, self, device)
             self.enter()
+            self._wait, self._finish = self.by_name["wait"], self.by_name["finish"]
             self._stream = self._address("stream", _NON_BLOCKING)
             capability = self.numbers("capability", device)
             versions = self.value("version"), self._compiler.numbers("version")
@@ -291,8 +292,5 @@ class Driver(LibraryCalls):
     def wait(self, event: int) -> None:
         """Waits until all before the last record of an event is done, and without one (0) all, with Python's lock
         free."""
-        if event:
-            self.call("wait", event)
-        else:
-            self.enter()
-            self.call("finish", self._stream)
+        error = self._wait(event) if event else self._choose(self._choice) or self._finish(self._stream)
+        self.done(error)

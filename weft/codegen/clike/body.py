@@ -18,7 +18,7 @@ from weft.codegen.clike.language import (
 )
 from weft.codegen.clike.pieces import pieces_of
 from weft.codegen.clike.reads import LEAVES, ExternalRead, VariablePlan, read_program
-from weft.codegen.clike.shader import Bound, FirstLayer, PastCell, PastValue, Reciprocal, Shader, image_to_write
+from weft.codegen.clike.shader import Bound, FirstLayer, OneOver, PastCell, PastValue, Shader, image_to_write
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
 from weft.codegen.native.target import Head
 from weft.codegen.values import LoopBody, Node, Scalar, Section
@@ -540,7 +540,7 @@ class ShaderWriter:
             is_number = divisor.attr.source == "number"
             below = f"{self.numbers[int(divisor.attr.key)]:.9g}" if is_number else self._origin(divisor.attr)
             origin = f"1 / {below}"
-        return ExpressionText(self.parts.frame.read(Reciprocal(divisor.attr), name, "float", origin))
+        return ExpressionText(self.parts.frame.read(OneOver(divisor.attr), name, "float", origin))
 
     def _origin(self, scalar: Scalar) -> str:
         """The part of the patch that a number of the launch comes from."""

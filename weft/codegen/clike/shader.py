@@ -48,7 +48,7 @@ class SidePart(NamedTuple):
         return shift if self.part == "shift" else min(-(-(1 << 32 + shift) // side), 2**32 - 1)
 
 
-class Reciprocal(NamedTuple):
+class OneOver(NamedTuple):
     """1 / n, where n is a number of the kernel, a value of the launch prologue, or a uniform."""
 
     of: Scalar
@@ -84,7 +84,7 @@ class FirstLayer:
 
 
 Source: TypeAlias = (
-    Scalar | LaunchExtent | SidePart | Reciprocal | LevelExtent | Head | PastCell | PastValue | PictureWord | FirstLayer
+    Scalar | LaunchExtent | SidePart | OneOver | LevelExtent | Head | PastCell | PastValue | PictureWord | FirstLayer
 )
 
 
