@@ -67,12 +67,6 @@ class ContextSpec:
     """Whether it is played block by block, by a device at its own pace. Inputs (mouse, keys, parameters, strands of
     other contexts) are then smoothed from each value to the next, and swept by element."""
 
-    ranges: Mapping[str, tuple[int, int]] | None = None
-    """The least and the most that arguments of these labels may be, after rounding. Constants beyond are warned of."""
-    first: str | None = None
-    """The label of the argument that says where the other values begin. They fill places one by one, up to the most
-    that it may be."""
-
     addressed: bool = False
     """Whether the first argument is a text: the address to which the values are sent. Two statements cannot have the
     same one."""
@@ -83,6 +77,12 @@ class ContextSpec:
 
     in_blocks: bool = False
     """Whether the time is the sum of that of the first sample of a block and the seconds `since` then."""
+
+    ranges: Mapping[str, tuple[int, int]] | None = None
+    """The least and the most that arguments of these labels may be, after rounding. Constants beyond are warned of."""
+    first: str | None = None
+    """The label of the argument that says where the other values begin. They fill places one by one, up to the most
+    that it may be."""
 
     def sweep_of(self, coordinate: str) -> Sweep:
         swept = (self.sweeps or {}).get(coordinate)
