@@ -2,7 +2,8 @@
 
     python -m benchmarks.fifty_by_hand [--size 1280x720] [--rounds 8]
 
-Both draw the same frames, one behind the other, with a wait after each; the pictures are compared first.
+All draw the same frames, one behind the other, with a wait after each; the pictures are compared first. By hand, the
+numbers and sliders of the patch are constants, as in a picture that nobody plays, or inputs, as weft has them.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from __future__ import annotations
 import argparse
 import ctypes
 import math
+import re
 import statistics
 import time
 from collections.abc import Callable
+from itertools import count
 
 import numpy as np
 
-from benchmarks.peers.cuda_peer import compiled, done
+from benchmarks.peers.cuda_peer import SOURCE, done, module
 from benchmarks.peers.figures import AXES, FIRST_SHIFT
 from benchmarks.peers.peer import Picture
 from weft.backends.base import Env, as_array
@@ -56,14 +59,28 @@ def fill(moment: _Moment, at: float, frame: int) -> None:
     moment.grain, moment.blink = _part(frame), _part(math.floor(beats))
 
 
-def by_hand(width: int, height: int) -> tuple[Callable[[int], None], Callable[[], Picture]]:
-    """Draws a frame by its number, and gives its picture."""
+_NUMBER = re.compile(r"(?<!define )\bN\(([^)]*)f\)")
+
+
+def by_hand(width: int, height: int, turned: bool) -> tuple[Callable[[int], None], Callable[[], Picture]]:
+    """Draws a frame by its number, and gives its picture. The numbers of the patch are inputs if they can be
+    `turned`."""
     from cuda.bindings import driver
 
     done(driver.cuInit(0))
     device = done(driver.cuDeviceGet(0))
     done(driver.cuCtxSetCurrent(done(driver.cuDevicePrimaryCtxRetain(device))))
-    function = compiled("fifty", device, "fifty.cu")
+    text = SOURCE.with_name("fifty.cu").read_text(encoding="utf-8")
+    numbers = np.array(_NUMBER.findall(text), np.float32)
+    if turned:
+        at = count()
+        text = _NUMBER.sub(lambda _: f"numbers[{next(at)}]", text)
+        text = f"__constant__ float numbers[{numbers.size}];\n{text}"
+    program = module(device, text.encode())
+    function = done(driver.cuModuleGetFunction(program, b"fifty"))
+    if turned:
+        address, _ = driver.cuModuleGetGlobal(program, b"numbers")[1:]
+        done(driver.cuMemcpyHtoD(address, numbers.ctypes.data, numbers.nbytes))
     stream = done(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
     size = 4 * width * height
     memory = [done(driver.cuMemAlloc(size)) for _ in range(3)]
@@ -118,12 +135,12 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=8)
     asked = options.parse_args()
     width, height = map(int, asked.size.split("x"))
-    ways = [by_weft(width, height), by_hand(width, height)]
+    ways = [by_weft(width, height), by_hand(width, height, turned=False), by_hand(width, height, turned=True)]
     for number in range(12):
         for draw, _ in ways:
             draw(number)
-    ours, theirs = (picture().astype(int) for _, picture in ways)
-    share = float((np.abs(ours - theirs).max(axis=2) > 2).mean())
+    ours, *theirs = (picture().astype(int) for _, picture in ways)
+    share = max(float((np.abs(ours - each).max(axis=2) > 2).mean()) for each in theirs)
     print(f"{share:.4%} of the pixels differ by more than 2 levels", flush=True)
     number, times = 12, [list[float]() for _ in ways]
     for _ in range(asked.rounds):
@@ -135,9 +152,12 @@ def main() -> None:
                 taken.append(time.perf_counter() - before)
             found.append(statistics.median(taken) * 1e3)
         number += _FRAMES
-    ratio = statistics.median(theirs / ours for ours, theirs in zip(*times, strict=True))
-    weft, hand = map(statistics.median, times)
-    print(f"{asked.size}: weft {weft:.4f} ms, by hand {hand:.4f} ms a frame; weft / by hand {ratio:.2f}", flush=True)
+    weft = times[0]
+    for name, found in zip(("with constants", "with inputs"), times[1:], strict=True):
+        ratio = statistics.median(theirs / ours for ours, theirs in zip(weft, found, strict=True))
+        ours, theirs = statistics.median(weft), statistics.median(found)
+        told = f"weft {ours:.4f} ms, by hand {name} {theirs:.4f} ms a frame; weft / by hand {ratio:.2f}"
+        print(f"{asked.size}: {told}", flush=True)
 
 
 if __name__ == "__main__":

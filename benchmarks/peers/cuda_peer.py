@@ -138,8 +138,15 @@ class CudaPeer:
         return Prepared(draw, picture)
 
 
-def compiled(kernel: str, device: Any, file: str = SOURCE.name) -> Any:
-    """A kernel of a file of this folder, for a card."""
+def compiled(kernel: str, device: Any, text: bytes | None = None) -> Any:
+    """A kernel of a text, by default that of the kernels, for a card."""
+    from cuda.bindings import driver
+
+    return done(driver.cuModuleGetFunction(module(device, text or SOURCE.read_bytes()), kernel.encode()))
+
+
+def module(device: Any, text: bytes) -> Any:
+    """The program of a text, for a card."""
     from cuda.bindings import driver, nvrtc
 
     kind = driver.CUdevice_attribute
@@ -147,14 +154,14 @@ def compiled(kernel: str, device: Any, file: str = SOURCE.name) -> Any:
     minor = done(driver.cuDeviceGetAttribute(kind.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device))
     options = [f"--gpu-architecture=sm_{major}{minor}", "--std=c++17", "--use_fast_math"]
     options += [f"--define-macro={each}" for each in _figures()]
-    program = done(nvrtc.nvrtcCreateProgram(SOURCE.with_name(file).read_bytes(), file.encode(), 0, [], []))
+    program = done(nvrtc.nvrtcCreateProgram(text, b"by_hand.cu", 0, [], []))
     if int(nvrtc.nvrtcCompileProgram(program, len(options), [each.encode() for each in options])[0]):
         words = bytes(done(nvrtc.nvrtcGetProgramLogSize(program)))
         done(nvrtc.nvrtcGetProgramLog(program, words))
         raise RuntimeError(words.decode())
     code = bytes(done(nvrtc.nvrtcGetCUBINSize(program)))
     done(nvrtc.nvrtcGetCUBIN(program, code))
-    return done(driver.cuModuleGetFunction(done(driver.cuModuleLoadData(code)), kernel.encode()))
+    return done(driver.cuModuleLoadData(code))
 
 
 PEERS = (CudaPeer(),)

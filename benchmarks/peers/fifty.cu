@@ -1,5 +1,8 @@
 /* patches/bench/fifty.weft by hand in CUDA C++, with fast mathematics: a thread for each pixel. What varies with the time
-   alone is an argument. Sliders have their first values, and `trail` and `past` remember the same. */
+   alone is an argument; `trail` and `past` remember the same. N(x) is a number or a slider of the patch: a constant, or what
+   the benchmark puts in its place, so that it can be turned while the program runs. */
+
+#define N(x) x
 
 struct alignas(4) Pixel {
     unsigned char r, g, b, a;
@@ -24,7 +27,7 @@ static __device__ float step_between(float low, float high, float x) {
 }
 
 static __device__ float line(float d, float width) {
-    return step_between(width, width * 0.4f, fabsf(d));
+    return step_between(width, width * N(0.4f), fabsf(d));
 }
 
 static __device__ unsigned part(float whole, unsigned multiplier, unsigned start) {
@@ -49,8 +52,9 @@ static __device__ float noise(float x, float y) {
 }
 
 static __device__ float warped(float x, float y, const Moment &m) {
-    float flow = noise(x * 5 + m.flow_x, y * 3 + m.flow_y) * 0.25f;
-    return noise((x + flow) * 5 + m.flow_x, (y - flow) * 3 + m.flow_y);
+    const float across = N(5.0f), down = N(3.0f), zoom = N(1.0f), bent = N(0.25f);
+    float flow = noise(x * across * zoom + m.flow_x, y * down * zoom + m.flow_y) * bent;
+    return noise((x + flow) * across * zoom + m.flow_x, (y - flow) * down * zoom + m.flow_y);
 }
 
 static __device__ float sample(const float *image, int width, int height, float x, float y) {
@@ -64,19 +68,21 @@ static __device__ float sample(const float *image, int width, int height, float 
 }
 
 static __device__ float spark(float radius, const Moment &m) {
-    return line(radius - 0.3f - 0.1f * m.bar, 0.004f + 0.01f * m.kick);
+    return line(radius - N(0.3f) - N(0.1f) * m.bar, N(0.004f) + N(0.01f) * m.kick);
 }
 
 static __device__ float stroke(const float *before, int width, int height, float x, float y, float aspect,
                                const Moment &m) {
-    float dx = (x - 0.5f) * aspect, dy = y - 0.5f;
-    float trail = fmaxf(spark(sqrtf(dx * dx + dy * dy), m), 0.94f * sample(before, width, height, x, y));
-    return fmaxf(trail, sample(before, width, height, (x - 0.5f) * 0.99f + 0.5f, dy * 0.99f + 0.5f)) * 0.8f;
+    float dx = (x - N(0.5f)) * aspect, dy = y - N(0.5f);
+    float trail = fmaxf(spark(sqrtf(dx * dx + dy * dy), m), N(0.94f) * sample(before, width, height, x, y));
+    float seen_x = (x - N(0.5f)) * N(0.99f) + N(0.5f), seen_y = (y - N(0.5f)) * N(0.99f) + N(0.5f);
+    return fmaxf(trail, sample(before, width, height, seen_x, seen_y)) * N(0.8f);
 }
 
 static __device__ float hue(float h) {
-    float k = h - 6 * floorf(h / 6);
-    return saturated(fminf(k, 4 - k));
+    const float six = N(6.0f);
+    float k = h - six * floorf(h / six);
+    return saturated(fminf(k, N(4.0f) - k));
 }
 
 static __device__ unsigned char level(float value) {
@@ -88,45 +94,49 @@ extern "C" __global__ void fifty(Pixel *out, const float *before, float *after, 
     if (i >= width || j >= height)
         return;
     constexpr float tau = 6.28318531f;
-    const float tint[] = {1, 0x88 / 255.0f, 0x44 / 255.0f}, glow[] = {0.3f, 0.6f, 1};
-    const float shift[] = {0, 0.15f * tau, 0.35f * tau}, hues[] = {5, 3, 1};
+    const float tint[] = {N(1.0f), N(0.53333333f), N(0.26666667f)}, glow[] = {N(0.3f), N(0.6f), N(1.0f)};
+    const float shift[] = {0, N(0.15f) * tau, N(0.35f) * tau}, hues[] = {N(5.0f), N(3.0f), N(1.0f)};
     float x = (i + 0.5f) / width, y = (j + 0.5f) / height, aspect = (float)width / height;
-    float dx = (x - 0.5f) * aspect, dy = y - 0.5f, radius = sqrtf(dx * dx + dy * dy), angle = atan2f(dy, dx) / tau + 0.5f;
+    float dx = (x - N(0.5f)) * aspect, dy = y - N(0.5f), radius = sqrtf(dx * dx + dy * dy);
+    float angle = atan2f(dy, dx) / tau + N(0.5f);
 
-    float wave = sinf((radius * 18 + m.wave) * tau) * 0.5f + 0.5f;
-    float spokes = fraction(angle * 12 + m.bar * 0.25f) < 0.5f ? 1 : 0.6f;
-    float mask = step_between(0.55f, 0.15f, radius) * spokes, h = fraction(angle + m.ring) * 6;
+    float wave = sinf((radius * N(18.0f) / N(1.0f) + m.wave) * tau) * N(0.5f) + N(0.5f);
+    float spokes = fraction(angle * N(12.0f) + m.bar * N(0.25f)) < N(0.5f) ? 1 : N(0.6f);
+    float mask = step_between(N(0.55f), N(0.15f), radius) * spokes, h = fraction(angle + m.ring) * N(6.0f);
 
-    float here = warped(x, y, m), ridge = line(here - 0.5f, 0.08f) * 0.4f * 0.8f;
-    float wedge = fabsf(fraction(angle * 5) - 0.5f) / 5 * tau + m.turn;
-    float there = warped(0.5f + radius * cosf(wedge), 0.5f + radius * sinf(wedge), m);
+    float here = warped(x, y, m), ridge = line(here - N(0.5f), N(0.08f)) * N(0.4f) * N(0.8f);
+    float wedge = fabsf(fraction(angle * N(5.0f)) - N(0.5f)) / N(5.0f) * tau + m.turn;
+    float there = warped(N(0.5f) + radius * cosf(wedge), N(0.5f) + radius * sinf(wedge), m);
 
     float bend = 0;
     for (int n = 1; n <= 4; n++)
-        bend += sinf(y * 3 * (1 << n) + m.waves[n - 1]) / (1 << n);
-    bend *= 0.015f + 0.01f * m.kick;
-    float gx = (x + bend) * 16, gy = (y + bend) * 9;
-    float cells = fmaxf(line(fraction(gx) - 0.5f, 0.06f), line(fraction(gy) - 0.5f, 0.06f)) * 0.18f;
+        bend += sinf(y * N(3.0f) * (1 << n) + m.waves[n - 1]) / (1 << n);
+    bend *= N(0.015f) + N(0.01f) * m.kick;
+    float gx = (x + bend) * N(16.0f), gy = (y + bend) * N(9.0f);
+    float cells = fmaxf(line(fraction(gx) - N(0.5f), N(0.06f)), line(fraction(gy) - N(0.5f), N(0.06f))) * N(0.18f);
     unsigned cell = part(floorf(gx), MULTIPLIER_X, START_X) ^ part(floorf(gy), MULTIPLIER_Y, START_Y) ^ m.blink;
-    float blink = hashed(cell) > 0.92f ? m.kick * 0.5f : 0;
+    float blink = hashed(cell) > N(0.92f) ? m.kick * N(0.5f) : 0;
 
-    float trail = fmaxf(spark(radius, m), 0.94f * before[j * width + i]);
-    float past = sample(before, width, height, (x - 0.5f) * 0.99f + 0.5f, dy * 0.99f + 0.5f);
-    float spread = 0.006f * radius, scan = line(fraction(y - m.bar) - 0.5f, 0.02f) * 0.2f;
-    const float strokes[] = {stroke(before, width, height, x + spread, y, aspect, m), fmaxf(trail, past) * 0.8f,
+    float trail = fmaxf(spark(radius, m), N(0.94f) * before[j * width + i]);
+    float seen_x = (x - N(0.5f)) * N(0.99f) + N(0.5f), seen_y = (y - N(0.5f)) * N(0.99f) + N(0.5f);
+    float past = sample(before, width, height, seen_x, seen_y);
+    float spread = N(0.006f) * radius, scan = line(fraction(y - m.bar) - N(0.5f), N(0.02f)) * N(0.2f);
+    const float strokes[] = {stroke(before, width, height, x + spread, y, aspect, m), fmaxf(trail, past) * N(0.8f),
                              stroke(before, width, height, x - spread, y, aspect, m)};
 
-    float vignette = 1 - 0.7f * ((x - 0.5f) * (x - 0.5f) + dy * dy), over = saturated(radius * 1.5f);
+    float vignette = N(1.0f) - N(0.7f) * ((x - N(0.5f)) * (x - N(0.5f)) + (y - N(0.5f)) * (y - N(0.5f)));
+    float over = saturated(radius * N(1.5f));
     unsigned pixel = part(i, MULTIPLIER_X, START_X) ^ part(j, MULTIPLIER_Y, START_Y) ^ m.grain;
-    float grain = (hashed(pixel) - 0.5f) * 0.04f, found[3];
+    float grain = (hashed(pixel) - N(0.5f)) * N(0.04f), invert = N(0.0f), found[3];
 #pragma unroll
     for (int c = 0; c < 3; c++) {
-        float cloud = 0.5f + 0.5f * cosf(tau * (here * 0.8f + m.cloud) + shift[c]);
-        float mirror = 0.5f + 0.5f * cosf(tau * (there * 0.8f + m.cloud) + shift[c]);
-        float back = mirror * 0.7f + (cloud * 0.5f - mirror * 0.7f) * over;
-        float ring = wave - wave * 0.75f * hue(hues[c] + h);
-        float drawn = back + ring * mask * 0.7f + tint[c] * ridge + glow[c] * cells + blink;
-        found[c] = (drawn + tint[c] * strokes[c] + scan) * vignette + grain;
+        float cloud = N(0.5f) + N(0.5f) * cosf(tau * (here * N(0.8f) + m.cloud) + shift[c]);
+        float mirror = N(0.5f) + N(0.5f) * cosf(tau * (there * N(0.8f) + m.cloud) + shift[c]);
+        float back = mirror * N(0.7f) + (cloud * N(0.5f) - mirror * N(0.7f)) * over;
+        float ring = wave - wave * N(0.75f) * hue(hues[c] + h);
+        float drawn = back + ring * mask * N(0.7f) + tint[c] * ridge + glow[c] * cells + blink;
+        float toned = fminf(N(1.0f), fmaxf(0.0f, (drawn + tint[c] * strokes[c] + scan) * vignette + grain));
+        found[c] = invert != 0 ? N(1.0f) - toned : toned;
     }
     out[j * width + i] = {level(found[0]), level(found[1]), level(found[2]), 255};
     after[j * width + i] = trail;

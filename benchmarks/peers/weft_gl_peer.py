@@ -16,6 +16,7 @@ from benchmarks.beside.ways import PATCHES
 from benchmarks.peers.peer import Picture, Prepared
 from weft.backends.base import Env, PictureHandle
 from weft.backends.gl.backend import GlVisual
+from weft.backends.prologue import prologue_code
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.compiling.stages import Request, build
@@ -47,6 +48,9 @@ class WeftGlPeer:
         graphics = offscreen()
         backend, runner = GlVisual(graphics), ProgramRunner(contexts)
         compiled = backend.compile_subgraph(unit, Env(width, height), runner)
+        code = prologue_code(unit.kernel)  # as a performance has it after a moment
+        if code is not None:
+            backend.upgrade(compiled, code)
         shown: list[PictureHandle] = []
 
         def draw(time: float) -> None:
