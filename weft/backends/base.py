@@ -225,10 +225,11 @@ class Env:
         warn: Callable[[Diagnostic], None] = lambda problem: None,
     ) -> None:  # fmt: skip
         # Each frame has one, and field by field it takes as long as the rest of a launch on a fast card.
-        vars(self).update(
-            width=width, height=height, tick=tick, abstime=abstime, dt=dt, inputs=inputs, pictures=pictures,
-            block=block, threads=threads, level=level, loop_stopped=loop_stopped, warn=warn,
-        )  # fmt: skip
+        object.__setattr__(self, "__dict__", {
+            "width": width, "height": height, "tick": tick, "abstime": abstime, "dt": dt, "inputs": inputs,
+            "pictures": pictures, "block": block, "threads": threads, "level": level, "loop_stopped": loop_stopped,
+            "warn": warn,
+        })  # fmt: skip
 
     @property
     def size(self) -> tuple[int, int]:

@@ -172,10 +172,12 @@ class _CardAddresses(LaunchAddresses):
         given, marks = self._record.given, self._marks
         for at, buffer in enumerate(buffers):
             given[at] = buffer.address
-        marks.settle()
+        if marks.last is not None:
+            marks.settle()
 
     def end(self, error: int) -> StreamMark:
-        self._marks.driver.done(error)
+        if error:
+            self._marks.driver.done(error)
         return StreamMark(self._marks)
 
 
