@@ -8,6 +8,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor, TimeoutError as NotYetError
 from contextlib import suppress
 from pathlib import Path
 
@@ -52,6 +53,15 @@ def asked(port: int, path: str, host: str = "127.0.0.1", **headers: str) -> tupl
 
 def decoded(data: bytes) -> NDArray[np.uint8]:
     return np.asarray(Image.open(io.BytesIO(data)))
+
+
+def test_who_asks_before_the_first_picture_waits_for_it(sending: Sending, port: int) -> None:
+    with ThreadPoolExecutor(1) as asking:
+        answer = asking.submit(asked, port, "/frame.png")
+        with pytest.raises(NotYetError):
+            answer.result(0.5)
+        sending.show(picture())
+        assert np.array_equal(decoded(answer.result()[1]), picture())
 
 
 def test_a_picture_comes_exactly_and_fast_and_the_newest_alone(sending: Sending, port: int) -> None:

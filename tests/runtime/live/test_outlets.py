@@ -14,8 +14,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.runtime.films.test_web_outlet import asked, decoded
+from tests.support.compute import wgpu
+from tests.support.gl import graphics
 from tests.support.performance import PATIENCE, Event, Performance
+from tests.support.ports import free_port
 from weft.runtime.films.encoding import Y4M_FRAME, y4m_frame
+
+__all__ = ["graphics", "wgpu"]
 
 WIDTH, HEIGHT = 64, 36
 PATCH = f"""me<width> = {WIDTH}; me<height> = {HEIGHT}
@@ -132,3 +138,22 @@ def test_a_reader_that_stands_still_holds_nothing_up(pipe: Path) -> None:
         performance.process.terminate()
         assert performance.ended() == 0
     assert performance.latest("stopped")["reason"] == "terminated"
+
+
+@pytest.mark.parametrize("device", ["gl", pytest.param("wgpu", marks=pytest.mark.long)])
+def test_pictures_of_a_card_come_whole_while_it_draws_the_next_ones(
+    device: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    request.getfixturevalue({"gl": "graphics"}.get(device, device))
+    patch, port = tmp_path / "patch.weft", free_port()
+    patch.write_text(f'me<width> = 63; me<height> = 35\ndisplay(me@x, me@y, fract(me@time * 9), to: "http:{port}")\n')
+    y, x = np.meshgrid((np.arange(35) + 0.5) / 35, (np.arange(63) + 0.5) / 63, indexing="ij")
+    with Performance(patch, "--headless", "--no-audio", "--backend", f"visual={device}") as performance:
+        performance.wait_for_words("the picture is at")
+        shades = set()
+        while len(shades) < 10:
+            shown = decoded(asked(port, "/frame.png")[1]).astype(float)
+            assert np.abs(shown[..., :2] - np.stack([x, y], -1) * 255).max() <= 1
+            # One that is drawn over while it is copied would have two.
+            (shade,) = np.unique(shown[..., 2])
+            shades.add(shade)

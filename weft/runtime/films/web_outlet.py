@@ -35,6 +35,8 @@ _REQUEST = 8192
 # Seconds for a request to come whole, for an answer to go out, without a request, and until a page that waits for the
 # next picture is told that there is none.
 _TO_COME, _TO_GO, _IDLE, _NEXT = 5.0, 5.0, 30.0, 10.0
+# Seconds for which a program that asks for the newest picture waits for the first one.
+_FIRST = 5.0
 # The bytes of a picture that may wait in the system for a slow receiver.
 _SENDING = 262_144
 # The seconds between two lines about requests of one kind.
@@ -89,19 +91,21 @@ class _Newest:
         with self._changed:
             np.copyto(self._newest, pixels)
             self._number += 1
-            if self._is_wanted:
-                self._changed.notify()
+            if self._is_wanted or self._number == 1:
+                self._changed.notify_all()
 
     def want(self) -> None:
         """Has the next picture encoded that is not the last one."""
         with self._changed:
             self._is_wanted = True
-            self._changed.notify()
+            self._changed.notify_all()
 
-    def exactly(self) -> Pixels:
-        """A copy of the newest picture."""
+    def exactly(self, written: Callable[[Pixels], bytes]) -> bytes:
+        """The newest picture, written as a file. The first one is waited for; nothing if none comes."""
         with self._changed:
-            return self._newest.copy()
+            is_there = self._changed.wait_for(lambda: self._number, _FIRST)
+            pixels = self._newest.copy()
+        return written(pixels) if is_there else b""
 
     def _encode(self) -> None:
         last = np.zeros_like(self._newest)
@@ -316,8 +320,8 @@ class _Server:
                 picture = await self._next(_number(request.query))
                 await self._answer_frame(writer, picture, is_head)
             case "/frame.png":
-                data = await self._loop.run_in_executor(None, lambda: as_png(self.newest.exactly()))
-                await self._answer(writer, 200, data, "image/png", is_head=is_head)
+                data = await self._loop.run_in_executor(None, self.newest.exactly, as_png)
+                await self._answer(writer, 200 if data else 204, data, "image/png", is_head=is_head)
             case "/stream" if not is_head:
                 await self._stream(writer)
             case _:
@@ -343,7 +347,7 @@ class _Server:
             if picture is not None:
                 number, data = picture.number, picture.data
                 if picture.alpha:
-                    data = await self._loop.run_in_executor(None, lambda: as_jpeg(self.newest.exactly()))
+                    data = await self._loop.run_in_executor(None, self.newest.exactly, as_jpeg)
                 head = f"--{_BOUNDARY}\r\nContent-Type: image/jpeg\r\nContent-Length: {len(data)}\r\n\r\n"
                 await self._write(writer, head.encode() + data + b"\r\n")
 
