@@ -107,6 +107,24 @@ def test_pictures_are_lent_while_the_next_ones_are_drawn(kept: int, cuda: CardDe
     assert len(addresses) <= 3 + kept
 
 
+def test_a_frame_that_is_lent_is_waited_for_by_itself(tmp_path: Path) -> None:
+    device, made = stand_in(tmp_path)
+    backend, runner = Here(device), ProgramRunner(ContextTable())
+    (unit,) = built("display(me@x, me@y, fract(me@time))").units
+    compiled = backend.compile_subgraph(unit, Env(31, 17), runner)
+    begun: Any = None
+    for tick in range(6):
+        made.calls.clear()
+        picture = backend.execute_subgraph(compiled, Env(31, 17, tick, tick / 60), runner)
+        assert isinstance(picture, PictureHandle)
+        if begun is not None:
+            begun()
+        begun = picture.lending()
+    # Nothing waits for the end of all work, which would be that of the frame that has just begun, too.
+    assert made.calls["cuMemcpyDtoHAsync_v2"] == 1
+    assert "cuStreamSynchronize" not in made.calls
+
+
 @pytest.mark.long
 def test_what_was_allocated_is_freed(tmp_path: Path) -> None:
     device, made = stand_in(tmp_path)

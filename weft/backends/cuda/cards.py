@@ -266,6 +266,8 @@ class CardDevice(RemoteDevice):
     def _arriving(self, buffer: CardMemory, start: int, size: int) -> Arrival:
         memory = self._pinned.take(size)
         self._driver.enter()
+        # Who waits for a picture alone does not wait for its copy, nor for what follows that.
+        self._marks.settle()
         self._driver.copy("fetch", memory.ctypes.data, buffer.address + start, size)
         mark = StreamMark(self._marks)
 
