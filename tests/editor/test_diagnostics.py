@@ -73,9 +73,9 @@ def test_the_session_of_an_evening_has_the_diagnostics_of_check(shared):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("part", range(20))
+@pytest.mark.parametrize("part", range(50))  # each of which ends in time on a busy machine, too
 def test_a_thousand_edits_have_the_diagnostics_of_check(shared, part):
-    edits(shared, 50, part)
+    edits(shared, 20, part)
 
 
 def edits(editor, count, seed):
@@ -88,9 +88,10 @@ def edits(editor, count, seed):
         for text in session(chance.choice(texts), chance, 9):
             shown = mutated(text, chance) if chance.random() < 0.1 else text
             editor.edit("session.weft", shown)
-            assert told(editor, "session.weft") == expected(editor, "session.weft"), shown
+            wanted = expected(editor, "session.weft")
+            assert told(editor, "session.weft") == wanted, shown
             done += 1
-            wrong += bool(expected(editor, "session.weft"))
+            wrong += bool(wanted)
     assert wrong > count / 20
 
 
