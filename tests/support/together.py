@@ -53,14 +53,20 @@ def _lasting(path: Path) -> frozenset[str]:
 
 
 @cache
+def _offered(folder: Path) -> frozenset[str]:
+    """Such fixtures that tests of a folder may take from other files."""
+    conftests = (each / "conftest.py" for each in (folder, *folder.parents))
+    return frozenset[str]().union(*map(_lasting, (*conftests, *(_ROOT / "tests" / "support").glob("*.py"))))
+
+
+@cache
 def _sharing(file: str) -> frozenset[str]:
-    """The tests of a file that take what other files make only once for all of them."""
+    """The tests of a file that take such fixtures of other files, at once or by another fixture."""
     path = _ROOT / file
     if not path.exists():
         return frozenset()
     functions = {name: set(re.findall(r"\w+", taken)) for name, taken in _FUNCTION.findall(path.read_text("utf-8"))}
-    beyond = (*(folder / "conftest.py" for folder in path.parents), *(_ROOT / "tests" / "support").glob("*.py"))
-    found = frozenset[str]().union(*map(_lasting, beyond))
+    found = _offered(path.parent)
     while more := {name for name, taken in functions.items() if name not in found and taken & found}:
         found |= more
     return found
