@@ -67,8 +67,9 @@ def test_the_tests_end_when_workers_have_crashed(tmp_path: Path) -> None:
     (tmp_path / "test_crashing.py").write_text(_CRASHING)
     done = subprocess.run(
         [
-            sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "-p", "tests.conftest", "--rootdir",
-            str(tmp_path), "-c", os.devnull, "--basetemp", str(tmp_path / "made"), str(tmp_path)
+            sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "-p", "tests.conftest",
+            *("-p", "no:pytest-lsp", "-p", "no:asyncio"), "--rootdir", str(tmp_path), "-c", os.devnull,
+            "--basetemp", str(tmp_path / "made"), str(tmp_path)
         ],
         cwd=_ROOT, env=os.environ | {"PYTEST_ADDOPTS": "", "CI": ""}, capture_output=True, text=True, timeout=120,
         check=False,

@@ -101,7 +101,7 @@ def test_what_is_said_at_once_are_the_errors_of_a_check():
     for style in ("evening", "spindles", "pipes"):
         documents = Documents()
         checker = Checker(documents, context_table(), DEFAULT_PERMISSIONS)
-        for text in session(patch(style, 30, 2).text, chance, 12):
+        for text in session(patch(style, 30, 2).text, chance, 6):
             for shown in (text, mutated(text, chance)):
                 documents.update({"file:///a.weft": Document("file:///a.weft", shown)})
                 (findings,) = checker.diagnose("file:///a.weft").findings.values()
