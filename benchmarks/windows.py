@@ -1,11 +1,15 @@
 """A performance on Windows, under Wine: saves of every kind while its window shows it, its sound is recorded from a
 loudspeaker that is none, and a film is made of it. At the end it is killed.
 
-    .venv/bin/python -m benchmarks.windows [--seconds 600] [--saves 100] [--turns 3] [--preferred]
+    .venv/bin/python -m benchmarks.windows [--seconds 600] [--saves 100] [--turns 3] [--alone] [--preferred]
+    .venv/bin/python -m benchmarks.windows --stops 10 20 40 80
 
 Saves come by a rename, in place, while another program has the file for itself, broken, and in two halves. To compare
 with, each turn is played without sound as well, next to a tone of PortAudio alone: by the same device of Wine, in
-blocks of the same length, and on a machine that is as busy.
+blocks of the same length, and on a machine that is as busy. `--alone` leaves the tone out.
+
+With `--stops`, the process that plays stands still a few times for each number of milliseconds, while the rest of the
+machine goes on, and the gaps are counted. This says what a gap takes, whatever else the machine does.
 
 Wine 8 keeps the priorities that a program asks for to itself. With `--preferred`, Linux gives them: to the process that
 plays, of either kind, and to the server of Wine, for which both wait.
@@ -15,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -35,9 +40,17 @@ TEXT = (
 )
 KINDS = "rename", "in place", "locked", "broken", "half"
 
-_PREFERRED = b"weft.runtime.sound.server:main", b"--inside\0tone", b"wineserver"
-"""Parts of the command lines of the processes that sound waits for."""
+_COMMAND = "scripts/headless", "scripts/windows", "python", "-m", "benchmarks.windows"
+_PLAYS = b"weft.runtime.sound.server:main", b"--inside\0tone"
+"""Parts of the command lines of the processes that play."""
 _NICER = -10
+
+_STOPS = 8
+"""How often what plays stands still for each length."""
+_BETWEEN = 0.5
+_TO_SETTLE = 2.0
+_MORE = 15.0
+"""Seconds for which both play on, so that no part of a recording is cut off."""
 
 
 def main() -> None:
@@ -45,6 +58,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--saves", type=int, default=100)
     parser.add_argument("--turns", type=int, default=1, help="parts, each of which is compared with Wine's own tone")
+    parser.add_argument("--alone", action="store_true", help="without Wine's own tone")
+    parser.add_argument("--stops", type=int, nargs="+", metavar="MS", help="have what plays stand still")
     parser.add_argument("--preferred", action="store_true", help="give sound its priority, which Wine does not")
     parser.add_argument("--inside", choices=("perform", "compare", "tone"), help=argparse.SUPPRESS)
     asked = parser.parse_args()
@@ -53,6 +68,8 @@ def main() -> None:
             perform(asked.seconds, asked.saves, is_compared=asked.inside == "compare")
         case "tone":
             play_tone(asked.seconds)
+        case _ if asked.stops:
+            stop_and_listen(asked.stops)
         case _:
             listen(asked)
 
@@ -67,14 +84,13 @@ def listen(asked: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as name, private_sound(Path(name) / "server") as loudspeaker:
         loudspeaker.start()
         for turn in range(asked.turns):
-            for inside in ("compare", "perform"):
-                command = ["scripts/headless", "scripts/windows", "python", "-m", "benchmarks.windows"]
+            for inside in ("perform",) if asked.alone else ("compare", "perform"):
                 length = ["--seconds", str(asked.seconds / asked.turns), "--saves", str(asked.saves // asked.turns)]
                 options = ["--inside", inside, *length]
                 environment = {**os.environ, **loudspeaker.environment}
                 preference = preferring() if asked.preferred else nullcontext()
                 with loudspeaker.recorded(Path(name) / inside) as file, preference:
-                    subprocess.run([*command, *options], env=environment, check=True)
+                    subprocess.run([*_COMMAND, *options], env=environment, check=True)
                 report_sound(f"{turn + 1} {inside}, at load {os.getloadavg()[0]:.1f}", file)
 
 
@@ -85,11 +101,10 @@ def preferring() -> Iterator[None]:
 
     def prefer() -> None:
         while not ended.wait(0.2):
-            for process in Path("/proc").glob("[0-9]*"):
+            for process in processes(*_PLAYS, b"wineserver"):
                 with suppress(OSError):
-                    if any(part in (process / "cmdline").read_bytes() for part in _PREFERRED):
-                        for task in (process / "task").iterdir():
-                            os.setpriority(os.PRIO_PROCESS, int(task.name), _NICER)
+                    for task in Path(f"/proc/{process}/task").iterdir():
+                        os.setpriority(os.PRIO_PROCESS, int(task.name), _NICER)
 
     thread = threading.Thread(target=prefer)
     thread.start()
@@ -98,6 +113,58 @@ def preferring() -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
+
+
+def processes(*parts: bytes) -> list[int]:
+    """The processes of this folder's Wine with any of these parts in their command line."""
+    prefix, found = b"WINEPREFIX=" + bytes(Path.cwd() / ".wine" / "prefix"), []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            command = (process / "cmdline").read_bytes()
+            # Shells and Python on Linux name what they start as well.
+            is_wine = command.partition(b"\0")[0].endswith((b".exe", b"wineserver", b"wineserver64"))
+            if is_wine and any(part in command for part in parts) and prefix in (process / "environ").read_bytes():
+                found.append(int(process.name))
+    return found
+
+
+def stop_and_listen(lengths: Sequence[int]) -> None:
+    """Has each of both stand still, and reports the gaps."""
+    from tests.support.sound import RATE, private_sound, read, stretches, until_heard
+
+    seconds = _MORE + sum(_STOPS * (_BETWEEN + length / 1e3) for length in lengths)
+    with tempfile.TemporaryDirectory() as name, private_sound(Path(name) / "server") as loudspeaker:
+        loudspeaker.start()
+        patch, environment = Path(name) / "tone.weft", {**os.environ, **loudspeaker.environment}
+        patch.write_text(TEXT.replace("{shade}", "0.5"), encoding="utf-8")
+        tone = [*_COMMAND, "--inside", "tone", "--seconds", str(seconds)]
+        weft = [*_COMMAND[:2], "weft", "run", str(patch), "--size", "64x36", "--duration", str(seconds)]
+        for kind, command in (("tone", tone), ("weft", weft)):
+            with loudspeaker.recorded(Path(name) / kind) as file, subprocess.Popen(command, env=environment):
+                until_heard(file, RATE)
+                time.sleep(_TO_SETTLE)
+                parts = [(length, stand_still(file, length)) for length in lengths]
+                heard = read(file)[:, 0]
+            for length, part in parts:
+                sounds = stretches(heard[part])
+                gaps = [after.start - before.stop for before, after in pairwise(sounds)]
+                words = f"{_STOPS} times {length} ms: {len(gaps)} gaps, of {sum(gaps) / RATE * 1e3:.0f} ms together"
+                print(f"{kind}, at load {os.getloadavg()[0]:.1f}, {words}", flush=True)
+
+
+def stand_still(recording: Path, length: int) -> slice:
+    """Stops what plays a few times for this many milliseconds. Returns the samples of the recording meanwhile."""
+    from tests.support.sound import read
+
+    first = len(read(recording))
+    for _ in range(_STOPS):
+        playing = processes(*_PLAYS)
+        for number, seconds in ((signal.SIGSTOP, length / 1e3), (signal.SIGCONT, _BETWEEN)):
+            for process in playing:
+                with suppress(ProcessLookupError):
+                    os.kill(process, number)
+            time.sleep(seconds)
+    return slice(first, len(read(recording)))
 
 
 def report_sound(name: str, file: Path) -> None:

@@ -143,9 +143,15 @@ class Held:
     def __enter__(self) -> None:
         kernel = ctypes.windll.kernel32  # type: ignore[attr-defined]
         kernel.CreateFileW.restype = wintypes.HANDLE
-        found = kernel.CreateFileW(str(self._path), _GENERIC_READ, 0, None, _OPEN_EXISTING, 0, None)
-        assert found != wintypes.HANDLE(-1).value
-        self._handle = wintypes.HANDLE(found)
+
+        def opens() -> bool:
+            """Whoever reads the file at this moment, such as weft, has it open."""
+            self._handle = wintypes.HANDLE(
+                kernel.CreateFileW(str(self._path), _GENERIC_READ, 0, None, _OPEN_EXISTING, 0, None)
+            )
+            return self._handle.value != wintypes.HANDLE(-1).value
+
+        eventually(opens, "having the file alone")
 
     def __exit__(self, *_: object) -> None:
         ctypes.windll.kernel32.CloseHandle(self._handle)  # type: ignore[attr-defined]

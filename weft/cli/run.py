@@ -441,6 +441,7 @@ class _RunOptions:
             chosen(found.outputs, self.audio_device)
 
     def _play(self, session: Session, ahead: Child | None, server: OscServer | NoOscServer) -> int:
+        system.wait_precisely()
         with ExitStack() as stack:
             stack.callback(session.close)
             session.expect(ahead)

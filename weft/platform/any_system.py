@@ -81,6 +81,10 @@ class AnySystem:
 
     # --- priorities and processors ---
 
+    def wait_precisely(self) -> None:
+        """Has waits of this process end when they should, from now on, where a system would let them last longer to
+        save power."""
+
     def set_urgency(self, urgency: int) -> None:
         """Gives this thread, and those that it starts, a realtime priority, if that is allowed."""
 

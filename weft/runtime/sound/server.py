@@ -519,6 +519,7 @@ def _prefer_this_process() -> None:
     """Raises the priority of this process, if that is allowed. The thread of the sound device may wait for any thread
     that has Python's lock, so none of them should be delayed."""
     sys.setswitchinterval(_SWITCH_SECONDS)
+    system.wait_precisely()
     system.prefer_process(_NICER)
     system.set_urgency(_URGENCY_OF_OTHERS)
 
