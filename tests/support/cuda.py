@@ -101,6 +101,10 @@ class StandIn:
         self.programs: dict[int, Any] = {}
         self.calls: dict[str, int] = {}
         self.most = 1 << 40
+        self.room = 1024
+        """The threads of a block that registers suffice for."""
+        self.launched: list[tuple[int, int]] = []
+        """The blocks of each launch, and their threads."""
         self.broken: set[str] = set()
         """The functions that fail."""
         self.library = SimpleNamespace()
@@ -139,6 +143,7 @@ class StandIn:
         yield ("cuModuleLoadData", "hipModuleLoadData"), (p, p), self._load
         yield ("cuModuleUnload", "hipModuleUnload"), (p,), lambda program: self.programs.pop(program) and None
         yield ("cuModuleGetFunction", "hipModuleGetFunction"), (p, p, c_char_p), self._function
+        yield ("cuFuncGetAttribute", "hipFuncGetAttribute"), (p, i, p), lambda to, what, kernel: put(to, i, self.room)
         yield ("cuLaunchKernel", "hipModuleLaunchKernel"), (p, *[u] * 7, p, p, p), self._launch
         yield ("cuMemAllocAsync", "hipMallocAsync"), (p, z, p), self._allocate
         yield ("cuMemsetD8Async", "hipMemsetD8Async"), (p, c_ubyte, z, p), self._clear
@@ -207,6 +212,7 @@ class StandIn:
     def _launch(self, kernel: int, blocks: int, *rest: int) -> None:
         (_, _, threads, _, _, _, stream, arguments, _) = rest
         assert stream == 8192
+        self.launched.append((blocks, threads))
         ctypes.CFUNCTYPE(None, c_void_p, c_uint, c_uint)(kernel)(arguments, blocks, threads)
 
     def _allocate(self, to: int, size: int, stream: int) -> int:

@@ -163,6 +163,17 @@ def test_a_frame_costs_few_calls(tmp_path: Path) -> None:
     assert made.calls == {"cuCtxSetCurrent": 10, "cuLaunchKernel": 5, "cuEventRecord": 5, "cuEventSynchronize": 5}
 
 
+@pytest.mark.parametrize(("room", "expected"), [(1024, (2, 512)), (384, (3, 256))])
+def test_a_block_is_as_large_as_registers_suffice_for(room: int, expected: tuple[int, int], tmp_path: Path) -> None:
+    device, made = stand_in(tmp_path)
+    made.room = room
+    backend, runner = Here(device), ProgramRunner(ContextTable())
+    (unit,) = built("display(me@x, me@y, fract(me@time))").units
+    compiled = backend.compile_subgraph(unit, Env(31, 17), runner)
+    backend.execute_subgraph(compiled, Env(31, 17), runner)
+    assert set(made.launched) == {expected}
+
+
 @pytest.fixture
 def every_prologue_is_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("weft.backends.prologue._WORTH_CODE", 0)

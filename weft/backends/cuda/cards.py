@@ -17,8 +17,8 @@ from weft.backends.cuda.driver import Driver, Maker
 from weft.backends.kept_programs import KeptProgram, RecentPrograms
 from weft.backends.lent_memory import lent
 
-# Threads in a block.
-_BLOCK = 256
+# Threads in a block, if the card has registers for as many, and else. To begin one takes a card a while.
+_BLOCK, _SMALL = 512, 256
 
 # Finds the line in the compiler's errors: "weft.cu(12): error: …" of NVRTC, "weft.cu:12:3: error: …" of hipRTC.
 _LINE = re.compile(r"weft\.cu[(:](\d+)\S*:? (?:fatal )?error: (.*)")
@@ -46,17 +46,13 @@ class _Marks:
         self.driver = driver
         self.last: StreamMark | None = None
         """The one that no work follows yet."""
-        self._free: list[int] = []
+        self.free: list[int] = []
 
     def take(self) -> int:
         try:
-            return self._free.pop()
+            return self.free.pop()
         except IndexError:
             return self.driver.event()
-
-    def give_back(self, event: int) -> None:
-        if event:
-            self._free.append(event)
 
     def settle(self) -> None:
         """Makes the last mark an event, since more work follows."""
@@ -88,7 +84,8 @@ class StreamMark:
                 marks.last = None
 
     def __del__(self) -> None:
-        self._marks.give_back(self.event)
+        if self.event:
+            self._marks.free.append(self.event)
 
 
 class _CardProgram:
@@ -98,6 +95,7 @@ class _CardProgram:
         self._driver = driver
         self._program = driver.load(code)
         self.kernel = driver.kernel(self._program, entry)
+        self.threads = _BLOCK if driver.value("room", 0, self.kernel) >= _BLOCK else _SMALL
 
     def __del__(self) -> None:
         with suppress(Exception):  # it was not loaded, or its card is lost
@@ -111,7 +109,7 @@ class _LaunchRecord:
 
     def __init__(self, program: _CardProgram) -> None:
         self.program = program
-        self.function = program.kernel
+        self.function, self.threads = program.kernel, program.threads
         self.lock = threading.Lock()
         self._numbers: npt.NDArray[np.uint32] | None = None
         self.given: Any = ()
@@ -130,12 +128,6 @@ class _LaunchRecord:
         if numbers is not self._numbers:
             self._numbers = numbers
             self._places[0] = numbers.ctypes.data
-
-    def give(self, numbers: npt.NDArray[np.uint32], buffers: Sequence[CardMemory]) -> None:
-        """Fills the record in. The lock is held until the launch."""
-        self.prepare(len(buffers), numbers)
-        for at, buffer in enumerate(buffers):
-            self.given[at] = buffer.address
 
 
 class _PinnedMemory:
@@ -164,8 +156,8 @@ class _CardAddresses(LaunchAddresses):
         self._marks = marks
         self._record = record
         self.words = {
-            **marks.driver.addresses(), "kernel": record.function, "blocks": -(-count // _BLOCK), "threads": _BLOCK,
-            "arguments": record.arguments,
+            **marks.driver.addresses(), "kernel": record.function, "blocks": -(-count // record.threads),
+            "threads": record.threads, "arguments": record.arguments,
         }  # fmt: skip
 
     def begin(self, buffers: Sequence[CardMemory]) -> None:
@@ -250,10 +242,12 @@ class CardDevice(RemoteDevice):
     def launch(self, kernel: _LaunchRecord, count: int, buffers: Sequence[Any]) -> Run:
         driver = self._driver
         with kernel.lock:
-            kernel.give(buffers[0], buffers[1:])
+            kernel.prepare(len(buffers) - 1, buffers[0])
+            for at, buffer in enumerate(buffers[1:]):
+                kernel.given[at] = buffer.address
             self._marks.settle()
             driver.enter()
-            driver.launch(kernel.function, -(-count // _BLOCK), _BLOCK, kernel.arguments)
+            driver.launch(kernel.function, -(-count // kernel.threads), kernel.threads, kernel.arguments)
         return StreamMark(self._marks)
 
     def read(self, buffer: CardMemory, after: Run | None = None, start: int = 0, size: int | None = None) -> Arrival:
