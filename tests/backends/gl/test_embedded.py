@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
@@ -83,3 +85,27 @@ def test_memory(text: str, embedded_graphics: Graphics) -> None:
 def test_generated_programs_show_what_the_reference_shows(start: int, embedded_graphics: Graphics) -> None:
     for seed in range(start, start + 6):
         assert compare(case_of_seed(seed), GlExecutor(embedded_graphics)).unexplained == (), seed
+
+
+# Computes in each context, of which the process has had none before.
+COMPUTING = """
+import sys
+from weft.backends.gl.drawing import dispatch_tiles
+from weft.backends.gl.egl import DESKTOP, EMBEDDED
+from weft.backends.gl.graphics import GL
+from weft.backends.gl.offscreen import offscreen
+from weft.backends.gl.programs import OWN_REFUSED, linked
+
+for name in sys.argv[1:]:
+    api, head = {"es": (EMBEDDED, "#version 310 es"), "desktop": (DESKTOP, "#version 430")}[name]
+    with offscreen(0, api).drawing():
+        text = head + "\\nlayout(local_size_x = 1, local_size_y = 1) in;\\nvoid main() {}\\n"
+        GL.glUseProgram(linked([(GL.GL_COMPUTE_SHADER, text)], OWN_REFUSED))
+        dispatch_tiles((1, 1), 1)
+"""
+
+
+@pytest.mark.parametrize("order", ["es", "es desktop", "desktop es"])
+@pytest.mark.usefixtures("embedded_graphics")
+def test_a_context_computes_whichever_came_before(order: str) -> None:
+    subprocess.run([sys.executable, "-c", COMPUTING, *order.split()], check=True)

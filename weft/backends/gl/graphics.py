@@ -64,7 +64,9 @@ from OpenGL.GL.KHR import parallel_shader_compile as parallel  # noqa: E402
 images.setupDefaultTransferMode = images.rankPacking = lambda *_: None
 
 
-# It takes the version of the first context for that of all. `Abilities` says what each can do.
+# It takes the version and the extensions of the first context for those of all, and calls a function of OpenGL ES only
+# if there is the extension by which the desktop has it. `Abilities` says what a context can do. A function is asked for
+# only to know whether a driver links in threads.
 extensions.GLQuerier.version = [9, 9]
 
 
@@ -83,6 +85,14 @@ def _current_of_any() -> Callable[[], int | None]:
 if _FINDS_BY_EGL:
     # In a context that it does not recognize, PyOpenGL assumes that there are no extensions.
     platform.PLATFORM.GetCurrentContext = platform.PLATFORM.CurrentContextIsValid = _current_of_any()
+
+
+def _may_call(extension: str | None) -> bool:
+    """Whether the functions of an extension are looked for in the driver. In a context."""
+    return extension != "GL_KHR_parallel_shader_compile" or extension in extension_names()
+
+
+platform.PLATFORM.checkExtension = _may_call
 
 
 __all__ = ["GL", "NEEDS_EGL", "DriverError", "is_embedded", "parallel", "plain"]
@@ -305,10 +315,10 @@ class Graphics:
 
 def read_about() -> DriverInfo:
     """The information of the driver of the current context."""
-    extensions = {plain(GL.glGetStringi(GL.GL_EXTENSIONS, at)) for at in range(_number(GL.GL_NUM_EXTENSIONS))}
-    total, free = _memory(extensions)
+    names = extension_names()
+    total, free = _memory(names)
     number, embedded = (_number(GL.GL_MAJOR_VERSION), _number(GL.GL_MINOR_VERSION)), is_embedded()
-    able, side = abilities_of(EMBEDDED if embedded else DESKTOP, number, extensions), _number(GL.GL_MAX_TEXTURE_SIZE)
+    able, side = abilities_of(EMBEDDED if embedded else DESKTOP, number, names), _number(GL.GL_MAX_TEXTURE_SIZE)
     return DriverInfo(
         renderer=plain(GL.glGetString(GL.GL_RENDERER)), vendor=plain(GL.glGetString(GL.GL_VENDOR)),
         version=plain(GL.glGetString(GL.GL_VERSION)), number=number, embedded=embedded, side=side,
@@ -316,6 +326,11 @@ def read_about() -> DriverInfo:
         texels=_number(GL.GL_MAX_TEXTURE_BUFFER_SIZE) if able.indexes_buffers else side * essl.ROW,
         able=able, memory_total=total, memory_free=free,
     )  # fmt: skip
+
+
+def extension_names() -> set[str]:
+    """The extensions of the current context."""
+    return {plain(GL.glGetStringi(GL.GL_EXTENSIONS, at)) for at in range(_number(GL.GL_NUM_EXTENSIONS))}
 
 
 def is_embedded() -> bool:
