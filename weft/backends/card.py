@@ -90,7 +90,7 @@ class ProgramWriter:
         packs = packed and bool(unit.kernel.outputs)
         kernels = ((unit.kernel, packs), *((stage, False) for stage in unit.kernel.stages))
         known = [(kernel, self._written.find((structure_hash(kernel), form))) for kernel, form in kernels]
-        return all(found is not None and found[0].serves(kernel) for kernel, found in known)
+        return all(found is not None and _serves(found, kernel) for kernel, found in known)
 
     def over_points(self, kernel: Kernel) -> Shader:
         """The program of a kernel over points. Raises UnsuitableError."""
@@ -109,12 +109,18 @@ class ProgramWriter:
     def _forms(self, kernel: Kernel, form: Hashable, write: Callable[[NumberedKernel], Forms]) -> Forms:
         key = structure_hash(kernel), form
         known = self._written.find(key)
-        if known is not None and known[0].serves(kernel):
+        if known is not None and _serves(known, kernel):
             return known[1].with_numbers(kernel.numbers)
         numbered = NumberedKernel.of(kernel)
         forms = write(numbered)
         self._written.keep(key, (numbered, forms))
         return forms
+
+
+def _serves(written: tuple[NumberedKernel, Forms], kernel: Kernel) -> bool:
+    """Whether what was written for a kernel of this structure is also what another one needs."""
+    numbered, forms = written
+    return numbered.serves(kernel) and forms.serves(kernel.numbers)
 
 
 def refused(shader: Shader, library: str, words: str, line: int, dump: str) -> WeftError:

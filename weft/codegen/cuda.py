@@ -134,6 +134,12 @@ float sin(float x) {
     return square < 0.00390625 ? x * (1.0 - square * 0.16666667) : card_sine(x);
 }"""
 
+_COARSE_SINE = """\
+// sin πx, with an error of the card's own sine.
+float coarse_sine(float x) {
+    return card_sine(3.1415927 * (x - 2.0 * nearest(0.5 * x)));
+}"""
+
 # Functions that are rarely called, with code that would be more than that of a whole picture.
 _APART = frozenset({"any_modulo"})
 
@@ -176,15 +182,17 @@ class Cuda(KernelLanguage):
         {"float": "float", "bool": "bool", "u32": "uint", "int": "int", "two": "pair", "four": "colour"}
     )
     by_reciprocal: ClassVar[bool] = True
+    coarse_sines: ClassVar[tuple[str, str] | None] = "card_sine", "coarse_sine"
     reserved: ClassVar[frozenset[str]] = _RESERVED
     prelude: ClassVar[Mapping[str, str]] = MappingProxyType({
         **functions_in(_CLAMP), **functions_in(_SINE),
         **{name: text for name, text in FUSED.items() if name != "modulo"}, **functions_in(_NUMBERS),
         "any_modulo": FUSED["modulo"].replace("modulo", "any_modulo"), **functions_in(_REMAINDERS),
     })  # fmt: skip
-    helpers: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {**functions_in(_FUNCTIONS), **ENDS, **functions_in(_TO_BYTE), **functions_in(_PLACES)}
-    )
+    helpers: ClassVar[Mapping[str, str]] = MappingProxyType({
+        **functions_in(_FUNCTIONS), **functions_in(_COARSE_SINE), **ENDS, **functions_in(_TO_BYTE),
+        **functions_in(_PLACES),
+    })  # fmt: skip
     # Quotients are not always rounded to nearest: exact ones take several times as long.
     whole_ratio: ClassVar[str | None] = "whole_ratio"
     words: ClassVar[Mapping[str, str]] = MappingProxyType({

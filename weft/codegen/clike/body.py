@@ -17,6 +17,7 @@ from weft.codegen.clike.language import (
     CodeLine, FrameBlock, Identifiers, Language, ProgramParts, Type, identifier, remark
 )
 from weft.codegen.clike.pieces import pieces_of
+from weft.codegen.clike.precision import coarse_waves
 from weft.codegen.clike.reads import LEAVES, ExternalRead, VariablePlan, read_program
 from weft.codegen.clike.shader import Bound, FirstLayer, OneOver, PastCell, PastValue, Shader, image_to_write
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
@@ -262,6 +263,10 @@ class ShaderWriter:
         own = ("frame", "main", "stopped", "met_limit", *given, *targets)
         self.names = Identifiers({*language.taken, *language.function_names, *own})
         self.rings = name_rings(self.names, parts.kernel, language, parts)
+        self._coarse: frozenset[Node] = frozenset()
+        """The sines that need not be right to their last digits."""
+        if parts.packed and language.coarse_sines is not None:
+            self._coarse, parts.sizes = coarse_waves(program, numbers)
         self.depth = 0
         self._budget: str | None = None
         """The variable that counts the steps of the nest that is being written."""
@@ -493,9 +498,8 @@ class ShaderWriter:
             return self._called("modulo_of_few", [*args, per])
         if node.op == "mod" and per is not None and _is_number(node.args[1]):
             return self._called("modulo_by", [*args, per])
-        if node.op in _FEW_WAVES and node.attr == FEW and self.language.exact_waves:
-            turn = literal(self.language.real(pi))
-            return self._called(_FEW_WAVES[node.op], [applied("*", [turn, *args])])
+        if node.op in _FEW_WAVES:
+            return self._wave(node, args)
         if node.op == "sub" and node.args[1].op == "floor" and node.args[1].args[0] is node.args[0]:
             whole = node.args[1]
             if self.language.has_fract and whole not in self._variables:
@@ -510,6 +514,15 @@ class ShaderWriter:
         if node.op == "floor" and ratio.op == "div" and ratio not in self._variables and self.language.whole_ratio:
             return self._called(self.language.whole_ratio, [self.value(arg) for arg in ratio.args])
         return None
+
+    def _wave(self, node: Node, args: list[ExpressionText]) -> ExpressionText | None:
+        """A sine or a cosine of half turns, if it is not the function for any of them."""
+        turned = [applied("*", [literal(self.language.real(pi)), *args])]
+        is_few = node.attr == FEW and self.language.exact_waves
+        if node.op == "sinpi" and node in self._coarse and self.language.coarse_sines is not None:
+            of_few, of_any = self.language.coarse_sines
+            return self._called(of_few, turned) if is_few else self._called(of_any, args)
+        return self._called(_FEW_WAVES[node.op], turned) if is_few else None
 
     def _called(self, function: str, args: list[ExpressionText]) -> ExpressionText:
         self.call(function)

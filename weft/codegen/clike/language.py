@@ -137,6 +137,8 @@ class ProgramParts:
     """The keys of the image slots that share their memory with others."""
     stops: bool = False
     """Whether a loop may reach its limit. Then the body sets `stopped`."""
+    sizes: tuple[tuple[int, float, float], ...] = ()
+    """See `Shader.sizes`."""
 
 
 Type: TypeAlias = Literal["float", "bool", "u32", "int", "two", "four"]
@@ -170,6 +172,8 @@ class Language(ABC):
     """Whether there is a `fract(x)` that is `x - floor(x)` for every x."""
     by_reciprocal: ClassVar[bool] = False
     """Whether a division by a number that is an input is a product, since quotients are not exact anyway."""
+    coarse_sines: ClassVar[tuple[str, str] | None] = None
+    """Functions with an absolute error only, if they take less: the sine of few turns, and that of half turns."""
     exact_waves: ClassVar[bool] = True
     """Whether its sines and cosines are exact to the last digits for angles of some half turns."""
 
@@ -391,6 +395,7 @@ def document(
         packed=parts.packed,
         stores=tuple(place for place, _ in parts.stores),
         stops=parts.stops,
+        sizes=parts.sizes,
         calls=tuple(calls),
         functions=(first_function, after_functions),
         **facts,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal, NamedTuple, TypeAlias
@@ -188,6 +189,8 @@ class Shader:
     values."""
     functions: tuple[int, int] = (0, 0)
     """The lines of the text with these functions: the first, from 0, and the one after the last."""
+    sizes: tuple[tuple[int, float, float], ...] = ()
+    """The places of numbers that need a size for which it is precise enough, with the least and the largest."""
 
     @property
     def computes(self) -> bool:
@@ -233,6 +236,13 @@ class Forms(NamedTuple):
     def drawn(self) -> Shader:
         """The program that draws the outputs."""
         return self.shaders[-1]
+
+    def serves(self, numbers: Sequence[float]) -> bool:
+        """Whether these numbers have sizes that the programs are precise enough for."""
+        return all(
+            least <= abs(numbers[place]) <= most
+            for shaders in self for shader in shaders for place, least, most in shader.sizes
+        )
 
     def with_numbers(self, numbers: tuple[float, ...]) -> Forms:
         """The forms with other numbers."""
