@@ -15,7 +15,9 @@ from weft.codegen.c99 import C
 from weft.codegen.clike.body import ShaderWriter, layer_to_write, write_program
 from weft.codegen.clike.language import CodeLine, FrameBlock, Identifiers, ProgramParts, identifier, remark
 from weft.codegen.clike.reads import read_program
-from weft.codegen.clike.shader import BufferUse, LaunchExtent, LevelExtent, PastValue, Source, UnsuitableError, plain
+from weft.codegen.clike.shader import (
+    BufferUse, LaunchExtent, LevelExtent, PastCell, PastValue, Source, UnsuitableError, plain
+)
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import Head
 from weft.codegen.open_numbers import without_numbers
@@ -363,6 +365,9 @@ class _CFile:
                 return f"{self._side(other, side == LaunchExtent.ROWS)}u"
             case Head(key):
                 return f"(int)(tick % {self.slots[key][1].depth + 1})"
+            case PastCell(key, k):
+                cells = self.slots[key][1].depth + 1
+                return f"(int)((tick + {cells - k}) % {cells})"
             case PastValue(key, plane, k):
                 at, slot = self.slots[key]
                 cell = f"(tick + {slot.depth + 1 - k}) % {slot.depth + 1}"
