@@ -11,13 +11,13 @@ from functools import partial
 from math import inf, nan, pi
 from types import MappingProxyType
 
+from weft.codegen.clike.coarse_waves import coarse_waves
 from weft.codegen.clike.expressions import ExpressionText, applied, assignment, literal
 from weft.codegen.clike.fields import FEW, NumberedKernel
 from weft.codegen.clike.language import (
     CodeLine, FrameBlock, Identifiers, Language, ProgramParts, Type, identifier, remark
 )
 from weft.codegen.clike.pieces import pieces_of
-from weft.codegen.clike.precision import coarse_waves
 from weft.codegen.clike.reads import LEAVES, ExternalRead, VariablePlan, read_program
 from weft.codegen.clike.shader import Bound, FirstLayer, OneOver, PastCell, PastValue, Shader, image_to_write
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel

@@ -1,4 +1,4 @@
-"""`weft.codegen.clike.precision`: a sine of which pixels show no more than a level may be the card's own."""
+"""`weft.codegen.clike.coarse_waves`: a sine of which pixels show no more than a level may be the card's own."""
 
 from __future__ import annotations
 
