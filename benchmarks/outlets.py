@@ -104,8 +104,9 @@ def receiver(kind: str, port: int) -> Iterator[subprocess.Popen[str]]:
             "udp": f"udp://127.0.0.1:{port}?fifo_size=100000",
         }[kind]  # fmt: skip
         listen = ["-listen", "1"] if kind == "rtmp" else []
-        command = [program, "-v", "error", "-nostats", "-progress", "pipe:1", *listen, "-i", address, "-map", "0:v",
-                   "-c", "copy", "-f", "null", "-"]  # fmt: skip
+        # What it says is read at the end only: more often, it would fill the pipe within minutes, and stand still.
+        telling = ["-v", "error", "-nostats", "-stats_period", "30", "-progress", "pipe:1"]
+        command = [program, *telling, *listen, "-i", address, "-map", "0:v", "-c", "copy", "-f", "null", "-"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         yield process

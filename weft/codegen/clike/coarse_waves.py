@@ -38,13 +38,12 @@ class CoarseWaves(NamedTuple):
 
 def coarse_waves(program: Section, numbers: Sequence[float]) -> CoarseWaves:
     """Finds these in a program that gives pixels; `numbers` are those of the kernel."""
-    leads = _leading(program.nodes)
-    if not leads:
-        return CoarseWaves(frozenset(), ())
-    gains = _Gains(numbers, leads)
+    gains = _Gains(numbers, _leading(program.nodes))
     gains.follow(program)
-    found = (node for node in program.nodes if node.op in _WAVES and gains.of.get(node, math.inf) <= _MOST_GAIN)
-    return CoarseWaves(frozenset(found), tuple((place, *sizes) for place, sizes in sorted(gains.sizes.items())))
+    waves = (node for node in program.nodes if node.op in _WAVES)
+    found = frozenset(node for node in waves if gains.of.get(node, math.inf) <= _MOST_GAIN)
+    sizes = tuple((place, *sizes) for place, sizes in sorted(gains.sizes.items()))
+    return CoarseWaves(found, sizes if found else ())
 
 
 def _leading(nodes: Iterable[Node]) -> set[Node]:
@@ -121,7 +120,6 @@ class _Gains:
         place = int(node.attr.key)
         size = abs(self.numbers[place])
         return self.sizes.setdefault(place, (size / _ROOM, size * _ROOM if size else 1.0))
-
 
     def _given(self, leaf: Node) -> Interval:
         """The interval of an input."""
