@@ -20,7 +20,7 @@ from weft.backends.cuda.backend import CudaDevice, CudaVisual, Nvidia
 from weft.backends.cuda.cards import CardDevice
 from weft.backends.cuda.driver import devices
 from weft.backends.cuda.hip import HipVisual
-from weft.backends.prologue import prologue_code
+from weft.backends.prologue import nowhere, prologue_code, tick as launch_of
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
@@ -209,6 +209,27 @@ def test_a_record_launches_the_same(text: str, cuda: CardDevice) -> None:
     assert not by_record
     assert len(set(expected)) > 1
     assert frames(Here(cuda), text, is_code=True) == (expected, True)
+
+
+@pytest.mark.usefixtures("every_prologue_is_code")
+def test_a_record_has_its_own_inputs_after_a_launch_without_it(cuda: CardDevice) -> None:
+    (unit,) = built(RECORDED["turned"]).units
+    backend, runner = Here(cuda), ProgramRunner(ContextTable())
+    compiled = backend.compile_subgraph(unit, Env(31, 17), runner)
+    backend.upgrade(compiled, prologue_code(unit.kernel))
+
+    def moment(time: float, turned: float) -> Env:
+        return Env(31, 17, abstime=time, inputs={"a@v": turned})
+
+    def shown(time: float, turned: float) -> bytes:
+        return np.asarray(backend.execute_subgraph(compiled, moment(time, turned), runner).read()).tobytes()
+
+    first, own = shown(0.5, 0.25), backend.own(compiled)
+    assert own._record is not None
+    # Such a launch computes its numbers in the same place.
+    env = moment(0.6, 0.75)
+    own.draw(launch_of(unit.kernel, env, runner, (17, 31), nowhere(env)))
+    assert shown(0.5, 0.25) == first
 
 
 @pytest.mark.usefixtures("every_prologue_is_code")

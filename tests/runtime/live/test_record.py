@@ -96,6 +96,24 @@ def test_an_encoder_that_dies_ends_the_film(stage: Stage, tmp_path: Path) -> Non
     stage.recorder.close()
 
 
+def test_an_encoder_that_takes_nothing_is_ended_while_a_message_is_on_its_way(stage: Stage) -> None:
+    stage.follow()
+    encoder = stage.take.encoder
+    os.kill(encoder._child.pid, signal.SIGSTOP)
+    given = threading.Event()
+
+    def large() -> tuple[Any, ...]:
+        given.set()
+        return "sound", bytes(50_000_000)
+
+    encoder._messages.put(large)
+    assert given.wait(PATIENCE)
+    encoder.close()
+    # What fails in a thread fails the test.
+    encoder._sending.join(PATIENCE)
+    assert not encoder._sending.is_alive()
+
+
 class OnCard(PictureHandle):
     """A picture in memory that a device lends."""
 

@@ -174,6 +174,10 @@ class FrameRecord:
         """What a frame is computed from."""
         return (env.abstime, *env.uniforms(self._names)) if self._names else (env.abstime,)
 
+    def forget(self) -> None:
+        """Another launch has put its numbers in the place of those of the record."""
+        self._given = None
+
     def _give(self, inputs: Inputs, memory: ComputeMemory) -> None:
         """Fills in what follows from other inputs than the time, if they have changed, and from what is remembered."""
         given = inputs[1:]

@@ -256,6 +256,8 @@ class ComputeCompiled(CardCompiled):
 
     def draw(self, launch: Launch) -> ComputePicture | None:
         self._recorded = None
+        if self._record is not None:
+            self._record.forget()
         buffer = self._buffers[0]
         work = self._start(self.grid, launch, buffer)
         self._buffers.rotate(1)

@@ -229,8 +229,10 @@ class LiveEncoder:
     def close(self) -> None:
         """Ends the process, whatever it is doing. Afterwards, no memory of a device is looked at."""
         self._messages.put(None)
-        self._child.end()
+        # The connection is open until nothing is sent any more: its descriptor may be that of another one afterwards.
+        self._child.kill()
         self._sending.join(_TO_COPY)
+        self._child.end()
 
     def ask(self, *message: Any) -> None:
         """Sends the process a message, after those before it. Another thread does so."""
