@@ -52,6 +52,7 @@ QUOTIENTS = {
     "by numbers that have no reciprocal": "display(me@x * 1e38 / 3e38, me@x / 1e-38 * 1e-38, 0)\n",
     "few turns": "display((me@px / 4) % 0.75, (me@x * 9 - 4) % 1.5, ((me@y - 0.5) * 3) % (me@x + 0.25))\n",
     "many turns": "display((me@px * 4000) % 0.75, (me@x * 9e6) % 1.5, (me@y * 3) % (me@x - 0.25))\n",
+    "an infinite period": "display(me@x % (1 / 0), (me@x * me@y + 2) % (1 / 0) / 4, abs(me@x - me@y) % (1 / 0))\n",
     "turns of what is no number": "display((me@x / 0 - me@y / 0) % 0.75, sqrt(-me@x) % 3, 0)\n",
     "whole numbers of any size": "display(hash(floor((me@x - 0.5) * 10 ^ floor(me@y * 40)), 1, 2))\n",
 }

@@ -32,8 +32,8 @@ FEW = "few"
 # Half turns of a wave, and turns of a remainder: their products with a period are exact in every language.
 _FEW_WAVES, _FEW_REMAINDERS = 32.0, 2.0**10
 
-# Smaller periods have reciprocals that are too large.
-_LEAST_PERIOD = 2.0**-100
+# Smaller periods have reciprocals that are too large, and no turn of an infinite one is a number.
+_LEAST_PERIOD, _MOST_PERIOD = 2.0**-100, 2.0**100
 
 # More numbers than this are not inputs: every driver has a block of 4,096.
 _MOST = 3072
@@ -142,4 +142,5 @@ def _turns(kernel: Kernel, node: Node) -> KnownTurns:
         return KnownTurns(interval(node.args[0], given, numbers).size <= _FEW_WAVES, numbers.seen)
     of, period = (interval(arg, given, numbers) for arg in node.args)
     least = max(period.low, _LEAST_PERIOD)
-    return KnownTurns(period.low == least and of.size <= _FEW_REMAINDERS * least, numbers.seen)
+    is_usual = period.low == least and period.high <= _MOST_PERIOD
+    return KnownTurns(is_usual and of.size <= _FEW_REMAINDERS * least, numbers.seen)
