@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -115,6 +116,25 @@ def test_an_answer_does_not_wait_for_what_a_child_has_started() -> None:
     answered = child.run(f"{children.__name__}:{children.leaving.__name__}", timeout=PATIENCE)
     os.kill(int(answered.stdout), signal.SIGKILL)
     assert answered.returncode == 0
+
+
+def test_an_answer_is_waited_for_without_looking_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    sleeps: list[float] = []
+    monkeypatch.setattr(subprocess, "time", SimpleNamespace(sleep=sleeps.append))
+    answered = child.run(f"{children.__name__}:{children.leaving.__name__}", timeout=PATIENCE)
+    os.kill(int(answered.stdout), signal.SIGKILL)
+    assert not sleeps
+
+
+def test_one_that_takes_longer_than_it_may_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = tmp_path / "pid"
+    monkeypatch.setenv("TOLD", str(told))
+    timeout = 0.5
+    while not told.exists():  # it was killed before it began
+        timeout *= 2
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.run(f"{children.__name__}:{children.never.__name__}", timeout=timeout)
+    assert is_gone(int(told.read_text()))
 
 
 # Makes a terminal its own, which stops what writes to it in the background, and says how its child fares after Ctrl-C.

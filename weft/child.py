@@ -166,7 +166,12 @@ def run(entry: str, *arguments: str, timeout: float) -> subprocess.CompletedProc
             try:
                 system.bind(child)
                 system.hand_over(child, numbers)
-                child.wait(timeout)
+                # Given a timeout, `Popen.wait` looks again every 50 ms, and what is asked delays the start.
+                waiting = threading.Thread(target=child.wait, name="weft-wait", daemon=True)
+                waiting.start()
+                waiting.join(timeout)
+                if waiting.is_alive():
+                    raise subprocess.TimeoutExpired(child.args, timeout)
             except BaseException:
                 child.kill()
                 raise
