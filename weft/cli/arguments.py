@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,13 +101,25 @@ def setting_overrides(
     return {name: float(value) for name, value in options.items() if value is not None}
 
 
+@contextmanager
+def compiling() -> Iterator[None]:
+    """What a command compiles is not searched for garbage: it lives as long as the command, or nearly so."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 def compile_file(
     file: str, contexts: ContextTable | None = None, settings: Mapping[str, float] | None = None, optimise: bool = True,
     permissions: Permissions = DEFAULT_PERMISSIONS,
 ) -> Build:  # fmt: skip
     """FILE, compiled; `settings` override those of the patch. Raises WeftError if it cannot be read or has errors."""
     contexts = contexts or context_table()
-    return build(Request(open_source(file), contexts, settings, probe=header_of, permissions=permissions), optimise)
+    with compiling():
+        return build(Request(open_source(file), contexts, settings, probe=header_of, permissions=permissions), optimise)
 
 
 def check_windows(names: Iterable[str], known: Sequence[str]) -> None:

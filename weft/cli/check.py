@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from weft.cli.arguments import ALLOW, compile_file
+from weft.cli.arguments import ALLOW, compile_file, compiling
 from weft.cli.console import exit_code_of, output, say, show, summary, write_file
 from weft.codes.rows import ERRORS
 from weft.contexts import context_table
@@ -59,7 +59,8 @@ def command(
 def _diagnostics(file: str, permissions: Permissions) -> Sequence[Diagnostic]:
     try:
         source = stdin_source() if file == _STDIN else open_source(file)
-        return check(source, context_table(), header_if_whole, permissions, _measure)
+        with compiling():
+            return check(source, context_table(), header_if_whole, permissions, _measure)
     except WeftError as failure:
         return failure.diagnostics
 

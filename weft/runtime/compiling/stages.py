@@ -186,16 +186,13 @@ def _with_settings(patch: Patch, request: Request, report: Report) -> Patch:
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Suspends garbage collection: a compile makes many objects that live until it ends. They count as old then, and
-    are not all searched for garbage at once."""
+    """Suspends garbage collection: a compile makes many objects that live until it ends."""
     collects = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if collects:
-            gc.freeze()
-            gc.unfreeze()
             gc.enable()
 
 
