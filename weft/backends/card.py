@@ -17,12 +17,13 @@ from weft.backends.base import (
     Backend, Capabilities, Compiled, Coordinator, DeviceLostError, Env, Handle, PictureHandle, Reading, SampleBlock,
     Values
 )
+from weft.backends.card_memory import CardState
 from weft.backends.cpu import CpuAudio, CpuCompute, CpuVisual, block_of, executor_problem
-from weft.backends.executors import Stillness
 from weft.backends.launch import SINCE, TIME, Array, Floats, Launch, Picture, StateMemory, Value
 from weft.backends.native.executor import NativeExecutor
 from weft.backends.native.llvm import NativeCode
 from weft.backends.prologue import Fetch, LaunchPrologue, at_points, nowhere, prologue_code, tick
+from weft.backends.records import RecordedSubgraph
 from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import Interpreter
 from weft.codegen.clike.fields import NumberedKernel
@@ -278,20 +279,11 @@ class CardPicture(PictureHandle):
         """A copy of the pixels; waits until they have been drawn."""
 
 
-class CardCompiled(ABC):
+class CardCompiled(RecordedSubgraph):
     """A subgraph that is ready to run. Its memory is for one size of picture."""
 
-    unit: Unit
     code: ShaderCode
-    memory: StateMemory
-    stillness: Stillness
-    drawn: PictureHandle | None
-    """The picture of the last tick."""
-
-    @property
-    @abstractmethod
-    def prologue(self) -> LaunchPrologue:
-        """The prologue of its ticks."""
+    memory: CardState
 
     @property
     @abstractmethod
@@ -330,10 +322,6 @@ class CardCompiled(ABC):
         self.drawn = self.draw(launch)
         self.stillness.drew(launch)
         return self.drawn
-
-    def by_record(self, env: Env, shape: tuple[int, int]) -> PictureHandle | None:
-        """One tick, like `picture`, if a record of its launches can draw it; else None, and nothing has been done."""
-        return None
 
     def run(self, memory: StateMemory, launch: Launch, sync: bool = True, out: Array | None = None) -> Array:
         if memory is not self.memory:
@@ -459,6 +447,29 @@ class CardBackend(Backend):
     @abstractmethod
     def own(self, compiled: Compiled) -> CardCompiled:
         """A subgraph of this backend. Raises TypeError for one that runs on another."""
+
+    def capabilities(self) -> Capabilities:
+        return Capabilities(handles=True, sources=frozenset({"picture"}))
+
+    def allocate(self, compiled: Compiled, old: Iterable[Compiled]) -> None:
+        self.guarded(lambda: super(CardBackend, self).allocate(compiled, old))
+
+    def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:
+        return self.guarded(lambda: super(CardBackend, self).adopt(compiled, old, copy))
+
+    def remembered(self, compiled: Compiled) -> StateMemory:
+        return self.guarded(self.own(compiled).memory.finished)
+
+    def remembered_into(self, compiled: Compiled, into: StateMemory) -> StateMemory:
+        return self.guarded(lambda: self.own(compiled).memory.finished(into))
+
+    def upload(self, data: Array, memory: Any) -> None:
+        own = super().upload if isinstance(memory, np.ndarray) else lambda given, into: into.fill(given)
+        self.guarded(lambda: own(data, memory))
+
+    def download(self, memory: Any) -> Array:
+        own = super().download if isinstance(memory, np.ndarray) else lambda of: np.asarray(of.read())
+        return self.guarded(lambda: own(memory))
 
     def is_finite(self, compiled: Compiled, key: str) -> bool:
         return self.guarded(lambda: super(CardBackend, self).is_finite(compiled, key))
@@ -768,4 +779,7 @@ class CardAudio(CardBackend):
         return Backend.adopt(self, compiled, old, copy)
 
     def remembered(self, compiled: Compiled) -> StateMemory:
+        return compiled.memory
+
+    def remembered_into(self, compiled: Compiled, into: StateMemory) -> StateMemory:
         return compiled.memory

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from ctypes import c_float, c_uint32
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from weft.codegen.values import Line, Scalar
 from weft.ir.rates import Rate
 from weft.names import StrandRef
 from weft.ops.spec import ValueType
+from weft.recently_used import RecentlyUsed
 
 # The launch prologue: numbers that are the same in a whole launch. The CPU computes them in double precision,
 # interpreted at first and as machine code once that has been compiled, and packs them into a block for a program.
@@ -194,6 +195,8 @@ class PrologueBlock:
         """The places of uniforms, their forms, and their names."""
         self.cells: list[tuple[int, str, int]] = []
         """The places of cells of rings, with their slots, and how many ticks ago they were written."""
+        self.layers: list[tuple[int, str]] = []
+        """The places of first layers, with their slots."""
         self._extents: list[tuple[int, _Form, LaunchExtent | SidePart]] = []
         self._others: list[tuple[int, _Form, _Number]] = []
         for at, uniform in enumerate(shader.uniforms):
@@ -213,6 +216,8 @@ class PrologueBlock:
                     self.cells.append((at, slot, 0))
                 case PastCell(slot, k):
                     self.cells.append((at, slot, k))
+                case FirstLayer(slot):
+                    self.layers.append((at, slot))
                 case LaunchExtent() | SidePart() as extent:
                     self._extents.append((at, form, extent))
             self._others.append((at, form, _reader(source)))
@@ -242,12 +247,12 @@ class PrologueBlock:
                 self.wholes[at] = int(value)
 
     def is_simple(self, shape: tuple[int, int]) -> bool:
-        """Whether there is nothing but locals, uniforms, cells and the extents of a picture of this shape (height,
-        width), which it writes."""
+        """Whether there is nothing but locals, uniforms, what is known of rings, and the extents of a picture of this
+        shape (height, width), which it writes."""
         for at, form, extent in self._extents:
             self.put(at, form, _of_shape(extent, shape))
         extents = {extent for _, _, extent in self._extents}
-        known = len(self.uniforms) + len(self.cells) + len(self._extents)
+        known = len(self.uniforms) + len(self.cells) + len(self.layers) + len(self._extents)
         return len(self._others) == known and LaunchExtent.POINTS not in extents
 
     def empty(self) -> npt.NDArray[np.uint32]:
@@ -278,13 +283,25 @@ def _of_shape(extent: LaunchExtent | SidePart, shape: tuple[int, int]) -> float:
     return shape[1 if extent == LaunchExtent.COLUMNS else 0]
 
 
-CONSTANT_ROWS = 8
-"""The number of rows of coordinates that stay on a card for each program, since they do not change."""
+# The number of rows of coordinates that stay on a card for each program, since they do not change.
+_CONSTANT_ROWS = 8
+
+T = TypeVar("T")
 
 
-def is_constant(given: Value) -> bool:
-    """Whether a coordinate is an array that never changes, which is found again by its identity."""
-    return isinstance(given, np.ndarray) and given.base is None and not given.flags.writeable
+class CoordinateRows(Generic[T]):
+    """Rows of coordinates of one program on a card. Those that do not change stay there."""
+
+    def __init__(self) -> None:
+        self._known: RecentlyUsed[int, tuple[Value, T]] = RecentlyUsed(_CONSTANT_ROWS)
+
+    def row(self, given: Value, count: int, send: Callable[[npt.NDArray[np.float32], bool], T]) -> T:
+        """The row of `count` points, which `send` brings there: it is told whether the row changes."""
+        if not (isinstance(given, np.ndarray) and given.base is None and not given.flags.writeable):
+            return send(line(given, count), True)
+        # An array that never changes is found again by its identity.
+        _, found = self._known.get_or_make(id(given), lambda: (given, send(line(given, count), False)))
+        return found
 
 
 def _reader(source: Source) -> _Number:

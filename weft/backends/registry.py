@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from weft.backends import hardware
 from weft.backends.base import Backend
@@ -50,6 +51,23 @@ def register_backend(backend: type[Backend]) -> type[Backend]:
     if known is not backend and known.__qualname__ != backend.__qualname__ and not is_own:
         raise ValueError(f"there are two backends named {backend.name!r}")
     return backend
+
+
+B = TypeVar("B", bound=Backend)
+
+
+def members(name: str, base: type[B], kinds: Sequence[type[Backend]]) -> tuple[type[B], ...]:
+    """The backends of a device, such as `opencl_visual`: one for each kind, which has a context and says what is
+    computed; the base has none and says how. Registers them."""
+    return tuple(_member(name, base, kind) for kind in kinds)
+
+
+def _member(name: str, base: type[B], kind: type[Backend]) -> type[B]:
+    own = {"name": f"{name}_{kind.context}", "__module__": base.__module__, "__doc__": kind.__doc__}
+    called = base.__name__.removesuffix("Backend") + kind.context.title()
+    made: type[B] = type(called, (kind, base), own)
+    register_backend(made)
+    return made
 
 
 @dataclass(frozen=True)

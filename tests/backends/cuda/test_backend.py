@@ -20,7 +20,6 @@ from weft.backends.cuda.backend import CudaDevice, CudaVisual, Nvidia
 from weft.backends.cuda.cards import CardDevice
 from weft.backends.cuda.driver import devices
 from weft.backends.cuda.hip import HipVisual
-from weft.backends.prologue import nowhere, prologue_code, tick as launch_of
 from weft.codegen.kernel import Unit
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
@@ -172,85 +171,6 @@ def test_a_block_is_as_large_as_registers_suffice_for(room: int, expected: tuple
     compiled = backend.compile_subgraph(unit, Env(31, 17), runner)
     backend.execute_subgraph(compiled, Env(31, 17), runner)
     assert set(made.launched) == {expected}
-
-
-@pytest.fixture
-def every_prologue_is_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weft.backends.prologue._WORTH_CODE", 0)
-
-
-RECORDED = {
-    "the time": "display(me@x * fract(me@time * 3), sin(me@time), hash(me@x, me@absframe))\n",
-    "turned": "#slider a<v> = 0, 1, 0.4\ndisplay(me@x * a@v, sin(a@v * 2 + me@time), 0)\n",
-    "what divides": "#slider a<v> = 0, 1, 0.4\ndisplay(me@x / a@v, me@y / sin(me@time * 9), me@x * (me@y - 0.5) / 3)\n",
-    "feedback": TEXTS["feedback"].replace("0.9", "(0.9 + 0.01 * sin(me@time))"),
-    "a number that is remembered": TEXTS["a number that is remembered"],
-}
-
-
-def frames(backend: CudaVisual, text: str, is_code: bool) -> tuple[list[bytes], bool]:
-    """Some frames of a picture, and whether they were launched by a record."""
-    (unit,) = built(text).units
-    runner = ProgramRunner(ContextTable())
-    compiled = backend.compile_subgraph(unit, Env(31, 17), runner)
-    if is_code:
-        backend.upgrade(compiled, prologue_code(unit.kernel))
-    shown = []
-    for tick in range(5):
-        env = Env(31, 17, tick, tick / 60, 1 / 60, {"a@v": tick / 5})
-        shown.append(np.asarray(backend.execute_subgraph(compiled, env, runner).read()).tobytes())
-    return shown, backend.own(compiled)._record is not None
-
-
-@pytest.mark.parametrize("text", RECORDED.values(), ids=RECORDED.keys())
-@pytest.mark.usefixtures("every_prologue_is_code")
-def test_a_record_launches_the_same(text: str, cuda: CardDevice) -> None:
-    expected, by_record = frames(Here(cuda), text, is_code=False)
-    assert not by_record
-    assert len(set(expected)) > 1
-    assert frames(Here(cuda), text, is_code=True) == (expected, True)
-
-
-@pytest.mark.usefixtures("every_prologue_is_code")
-def test_a_record_has_its_own_inputs_after_a_launch_without_it(cuda: CardDevice) -> None:
-    (unit,) = built(RECORDED["turned"]).units
-    backend, runner = Here(cuda), ProgramRunner(ContextTable())
-    compiled = backend.compile_subgraph(unit, Env(31, 17), runner)
-    backend.upgrade(compiled, prologue_code(unit.kernel))
-
-    def moment(time: float, turned: float) -> Env:
-        return Env(31, 17, abstime=time, inputs={"a@v": turned})
-
-    def shown(time: float, turned: float) -> bytes:
-        return np.asarray(backend.execute_subgraph(compiled, moment(time, turned), runner).read()).tobytes()
-
-    first, own = shown(0.5, 0.25), backend.own(compiled)
-    assert own._record is not None
-    # Such a launch computes its numbers in the same place.
-    env = moment(0.6, 0.75)
-    own.draw(launch_of(unit.kernel, env, runner, (17, 31), nowhere(env)))
-    assert shown(0.5, 0.25) == first
-
-
-@pytest.mark.usefixtures("every_prologue_is_code")
-def test_what_needs_more_than_numbers_has_no_record(cuda: CardDevice) -> None:
-    expected, _ = frames(Here(cuda), TEXTS["a stage"], is_code=False)
-    assert frames(Here(cuda), TEXTS["a stage"], is_code=True) == (expected, False)
-
-
-@pytest.mark.usefixtures("every_prologue_is_code")
-def test_a_record_draws_a_still_picture_once_and_says_what_fails(tmp_path: Path) -> None:
-    device, made = stand_in(tmp_path)
-    backend, runner = Here(device), ProgramRunner(ContextTable())
-    (unit,) = built(RECORDED["the time"]).units
-    compiled = backend.compile_subgraph(unit, Env(31, 17), runner)
-    backend.upgrade(compiled, prologue_code(unit.kernel))
-    for at in (1.0, 1.0, 2.0):
-        backend.execute_subgraph(compiled, Env(31, 17, 1, at), runner)
-    assert made.calls["cuLaunchKernel"] == 2
-    made.broken.add("cuLaunchKernel")
-    with pytest.raises(DeviceLostError, match=r"a launch fails \(invalid value\)"):
-        backend.execute_subgraph(compiled, Env(31, 17, 1, 3.0), runner)
 
 
 def test_a_text_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -90,7 +90,7 @@ def test_generated_programs_show_what_the_reference_shows(start: int, embedded_g
 # Computes in each context, of which the process has had none before.
 COMPUTING = """
 import sys
-from weft.backends.gl.drawing import dispatch_tiles
+from weft.backends.gl.frame_calls import in_tiles, make
 from weft.backends.gl.egl import DESKTOP, EMBEDDED
 from weft.backends.gl.graphics import GL
 from weft.backends.gl.offscreen import offscreen
@@ -101,7 +101,7 @@ for name in sys.argv[1:]:
     with offscreen(0, api).drawing():
         text = head + "\\nlayout(local_size_x = 1, local_size_y = 1) in;\\nvoid main() {}\\n"
         GL.glUseProgram(linked([(GL.GL_COMPUTE_SHADER, text)], OWN_REFUSED))
-        dispatch_tiles((1, 1), 1)
+        make(in_tiles([], [], (1, 1), 1))
 """
 
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from weft.backends.base import MemoryPool
+from weft.backends.card_memory import CardArray, CardPool, CardState
 from weft.backends.compute.interface import Arrival, ComputeDevice, RemoteDevice, Run, SharedDevice, failing
-from weft.backends.launch import Array, Floats, StateMemory, in_size, make_finite
+from weft.backends.launch import Array, Floats, StateMemory, make_finite
 from weft.ir.expr import StateSlot
 
 
-class ComputeMemory(StateMemory):
+class ComputeMemory(CardState):
     """State with the rings of images in buffers of a device, and single numbers in the memory of the processor."""
 
     def __init__(self, slots: Iterable[StateSlot], shape: tuple[int, int], device: ComputeDevice) -> None:
@@ -29,25 +27,13 @@ class ComputeMemory(StateMemory):
         with failing(f"there is no memory for what a picture of {shape[1]}×{shape[0]} remembers"):
             for slot in self.slots.values():
                 if slot.image:
-                    self.buffers[slot.key] = device.allocate(self._bytes(slot.key))
-
-    def _bytes(self, key: str) -> int:
-        """The bytes of a ring."""
-        shape, dtype = self._form(key)
-        return math.prod(shape) * dtype.itemsize
-
-    def _is_here(self, slot: StateSlot) -> bool:
-        return not slot.image
+                    self.buffers[slot.key] = device.allocate(self.bytes_of(slot.key))
 
     def wait(self) -> None:
         """Waits until the last tick has finished."""
         running, self.running = self.running, None
         if running is not None:
             running.wait()
-
-    @abstractmethod
-    def finished(self) -> StateMemory:
-        """A memory with the same values, from which another device can continue."""
 
 
 class MappedMemory(ComputeMemory):
@@ -57,13 +43,16 @@ class MappedMemory(ComputeMemory):
         super().__init__(slots, shape, device)
         for key, buffer in self.buffers.items():
             wanted, dtype = self._form(key)
-            self._rings[key] = device.view(buffer)[: self._bytes(key)].view(dtype).reshape(wanted)
+            self._rings[key] = device.view(buffer)[: self.bytes_of(key)].view(dtype).reshape(wanted)
 
     def ring(self, key: str) -> Floats:
         self.wait()
         return super().ring(key)
 
-    def finished(self) -> StateMemory:
+    def here(self) -> StateMemory:
+        return self
+
+    def finished(self, into: StateMemory | None = None) -> StateMemory:
         self.wait()
         return self
 
@@ -81,19 +70,8 @@ class RemoteMemory(ComputeMemory):
     def __init__(self, slots: Iterable[StateSlot], shape: tuple[int, int], device: RemoteDevice) -> None:
         super().__init__(slots, shape, device)
         self.device = device
-        self._read_back: tuple[tuple[int, int], StateMemory] | None = None
-        """The last copy that was read back, and when."""
         self._looks: dict[str, Arrival] = {}
         """Images on their way, to see whether they are finite."""
-
-    def here(self) -> StateMemory:
-        known = self.ticks, self.takeovers
-        if self._read_back is None or self._read_back[0] != known:
-            self._read_back = known, self.read()
-        return self._read_back[1]
-
-    def finished(self) -> StateMemory:
-        return self.read()
 
     def ring(self, key: str) -> Floats:
         """All cells of a slot. Those of an image are a copy that was read back: changing it has no effect."""
@@ -128,13 +106,13 @@ class RemoteMemory(ComputeMemory):
         return found.view(dtype).reshape(shape)
 
     def _cell_bytes(self, key: str) -> int:
-        return self._bytes(key) // (self.slots[key].depth + 1)
+        return self.bytes_of(key) // (self.slots[key].depth + 1)
 
     def _make_finite(self, key: str) -> bool:
         if key not in self.buffers:
             return super()._make_finite(key)
         self._looks.pop(key, None)
-        self._read_back = None
+        self.read_back = None
         ring = self.ring(key)
         found = make_finite(ring)
         if found:
@@ -161,16 +139,14 @@ class RemoteMemory(ComputeMemory):
             self.buffers[key] = old.buffers[key]
             return
         if self.buffers[key] is old.buffers[key]:  # it was taken over in the opposite direction earlier
-            self.buffers[key] = self.device.allocate(self._bytes(key))
-        self.device.copy(old.buffers[key], 0, self.buffers[key], 0, self._bytes(key))
+            self.buffers[key] = self.device.allocate(self.bytes_of(key))
+        self.device.copy(old.buffers[key], 0, self.buffers[key], 0, self.bytes_of(key))
 
     def _adopt_images(self, key: str, old: StateMemory) -> None:
         """Takes over the images of another size, depth or device, by way of the processor."""
         size, shape = self._cell_bytes(key), self._form(key)[0][2:]
-        its = old.ring(key)
-        for ticks_ago in range(1, 1 + self._common(key, old)):
-            images = in_size(np.asarray(its[old.cell(key, ticks_ago)]), (shape[0], shape[1]))
-            self.device.write(self.buffers[key], images.astype(np.float32), int(self.cell(key, ticks_ago)) * size)
+        for cell, images in self.arriving(key, old, (shape[0], shape[1])):
+            self.device.write(self.buffers[key], images.astype(np.float32), cell * size)
 
 
 def memory_on(device: ComputeDevice, slots: Iterable[StateSlot], shape: tuple[int, int]) -> ComputeMemory:
@@ -186,49 +162,28 @@ def memory_on(device: ComputeDevice, slots: Iterable[StateSlot], shape: tuple[in
 # Arrays for any other purpose.
 
 
-@dataclass(frozen=True)
-class DeviceArray:
-    """An array in a buffer of a device, from a byte on."""
-
-    device: RemoteDevice
-    buffer: Any
-    start: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    @property
-    def nbytes(self) -> int:
-        return math.prod(self.shape) * self.dtype.itemsize
-
-    def fill(self, data: Array) -> None:
-        with failing("an array cannot be written"):
-            self.device.write(self.buffer, np.ascontiguousarray(data, self.dtype), self.start)
-
-    def read(self) -> Array:
-        with failing("an array cannot be read"):
-            found = self.device.read(self.buffer, None, self.start, self.nbytes)()
-        return found.view(self.dtype).reshape(self.shape)
-
-
-class RemotePool(MemoryPool):
-    """A buffer of a device, allocated piece by piece."""
+class RemotePool(CardPool):
+    """A buffer of a device."""
 
     def __init__(self, device: RemoteDevice, size: int) -> None:
         """Raises ComputeError if there is not enough memory."""
-        super().__init__(np.zeros(0, np.uint8))
-        self.size = size
+        super().__init__(size)
         self._device = device
         with failing(f"there is no memory for {size} bytes"):
             self._buffer = device.allocate(max(1, size))
 
-    def take(self, shape: Sequence[int], dtype: npt.DTypeLike) -> DeviceArray:
-        start = self.place(shape, dtype)
-        return DeviceArray(self._device, self._buffer, start, tuple(shape), np.dtype(dtype))
+    def write(self, start: int, data: Array) -> None:
+        with failing("an array cannot be written"):
+            self._device.write(self._buffer, data, start)
 
-    def copy(self, source: DeviceArray, target: DeviceArray) -> None:
+    def fetch(self, start: int, into: npt.NDArray[np.uint8]) -> None:
+        with failing("an array cannot be read"):
+            into[:] = self._device.read(self._buffer, None, start, into.size)()
+
+    def copy(self, source: CardArray, target: CardArray) -> None:
         with failing("an array cannot be copied"):
             size = min(source.nbytes, target.nbytes)
-            self._device.copy(source.buffer, source.start, target.buffer, target.start, size)
+            self._device.copy(self._buffer, source.start, self._buffer, target.start, size)
 
 
 def pool_on(device: ComputeDevice, size: int) -> MemoryPool:

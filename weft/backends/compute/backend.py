@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import ClassVar
 from weakref import ref
 
-from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, MemoryPool, Scope
+from weft.backends.base import Backend, Compiled, Coordinator, DeviceInfo, Env, MemoryPool, Scope
 from weft.backends.card import CardAudio, CardBackend, CardCompute, CardSound, CardVisual, SoundCode
-from weft.backends.compute.arrays import DeviceArray, pool_on
+from weft.backends.compute.arrays import pool_on
 from weft.backends.compute.interface import ComputeDevice, ComputeError
 from weft.backends.compute.subgraph import ComputeCompiled, ComputeSounding, PictureBuffers
-from weft.backends.launch import Array, StateMemory
-from weft.backends.registry import register_backend
+from weft.backends.registry import members
 from weft.codegen.kernel import Unit
 
 
@@ -35,9 +33,6 @@ class ComputeBackend(CardBackend):
     @classmethod
     def on(cls, device: DeviceInfo, executor: str = "") -> Backend:
         return cls(device.index)
-
-    def capabilities(self) -> Capabilities:
-        return Capabilities(handles=True, sources=frozenset({"picture"}))
 
     def open(self) -> None:
         self.guarded(self.device)
@@ -62,12 +57,6 @@ class ComputeBackend(CardBackend):
             raise TypeError(f"{compiled.unit.subgraph.name} runs on another backend")
         return compiled
 
-    def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:
-        return self.guarded(lambda: super(ComputeBackend, self).adopt(compiled, old, copy))
-
-    def remembered(self, compiled: Compiled) -> StateMemory:
-        return self.guarded(self.own(compiled).memory.finished)
-
     def sync(self, scope: Scope = "device") -> None:
         for each in self._compiled:
             compiled = each()
@@ -79,16 +68,6 @@ class ComputeBackend(CardBackend):
 
     def pool(self, size: int) -> MemoryPool:
         return self.guarded(lambda: pool_on(self.device()[0], size))
-
-    def upload(self, data: Array, memory: Any) -> None:
-        if isinstance(memory, DeviceArray):
-            self.guarded(lambda: memory.fill(data))
-        else:
-            super().upload(data, memory)
-
-    def download(self, memory: Any) -> Array:
-        return self.guarded(memory.read) if isinstance(memory, DeviceArray) else super().download(memory)
-
 
     def opened_device(self) -> ComputeDevice | None:
         """The device, or none if it cannot be opened."""
@@ -106,14 +85,5 @@ class ComputeAudio(CardAudio, ComputeBackend):
 
 
 def family(name: str, base: type[ComputeBackend]) -> tuple[type[ComputeBackend], ...]:
-    """The backends of a kind of device, such as `opencl_visual`: they compute pictures, numbers and sound as a class
-    without a context does. Registers them."""
-    return tuple(_member(name, base, kind) for kind in (CardVisual, CardCompute, ComputeAudio))
-
-
-def _member(name: str, base: type[ComputeBackend], kind: type[CardBackend]) -> type[ComputeBackend]:
-    own = {"name": f"{name}_{kind.context}", "__module__": base.__module__, "__doc__": kind.__doc__}
-    called = base.__name__.removesuffix("Backend") + kind.context.title()
-    made: type[ComputeBackend] = type(called, (kind, base), own)
-    register_backend(made)
-    return made
+    """The backends of a kind of device: they compute pictures, numbers and sound."""
+    return members(name, base, (CardVisual, CardCompute, ComputeAudio))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from weft.backends.records import CallList
 from weft.codes.rows import InternalError
 from weft.errors import WeftError
 
@@ -85,19 +86,16 @@ class Run(Protocol):
         """Waits until it is done. May be called again."""
 
 
-class LaunchAddresses(ABC):
-    """The functions of a driver that launch a kernel, and what they are given. `words` has them by the names in
-    `weft.backends.compute.records`."""
-
-    words: Mapping[str, int]
+class LaunchCalls(CallList, ABC):
+    """The calls of a driver that launch a kernel, for machine code to make."""
 
     @abstractmethod
     def begin(self, buffers: Sequence[Any]) -> None:
         """Gives the next launch its buffers."""
 
     @abstractmethod
-    def end(self, error: int) -> Run:
-        """The launch that machine code has made, with the error of the driver. Raises what the device raises."""
+    def end(self) -> Run:
+        """The launch that machine code has made. Raises what the device raises."""
 
 
 class ComputeDevice(ABC):
@@ -115,7 +113,7 @@ class ComputeDevice(ABC):
     ahead: ClassVar[int] = 1
     """The number of earlier ticks that may be under way when a tick begins."""
     by_record: ClassVar[bool] = False
-    """Whether `addresses` gives what machine code needs."""
+    """Whether `calls` gives some."""
     late: ClassVar[bool] = True
     """Whether it may finish a program only at its first launch, so that weft launches it once beforehand."""
 
@@ -151,12 +149,10 @@ class ComputeDevice(ABC):
         nobody looks at the array any more. It is called by the same thread."""
         return self.read(buffer, after)
 
-    def addresses(
-        self, kernel: Any, count: int, words: npt.NDArray[np.uint32], buffers: int
-    ) -> LaunchAddresses | None:  # fmt: skip
-        """What machine code needs to launch `count` threads itself, over the numbers `words` and this many
-        `buffers`; None if it cannot."""
-        return None
+    def calls(self, kernel: Any, count: int, words: npt.NDArray[np.uint32], buffers: int) -> LaunchCalls:
+        """The calls by which machine code launches `count` threads itself, over the numbers `words` and this many
+        `buffers`."""
+        raise NotImplementedError
 
     def numbers(self, words: npt.NDArray[np.uint32], before: Any = None) -> Any:
         """What a launch gets for the numbers of `Shader.uniforms`; see `send`."""

@@ -19,19 +19,18 @@ from weft.backends.compute.arrays import ComputeMemory, memory_on
 from weft.backends.compute.interface import (
     Arrival, CompileError, ComputeDevice, Run, SharedDevice, as_bytes, failing, failure
 )
-from weft.backends.compute.records import FrameRecord, Inputs, prepared
 from weft.backends.executors import Stillness
-from weft.backends.launch import Floats, Launch, StateMemory, Value
+from weft.backends.launch import Floats, Launch, StateMemory
 from weft.backends.prologue import (
-    CONSTANT_ROWS, Fetch, LaunchPrologue, PointReads, PrologueBlock, PrologueMachine, StrandReads, is_constant, line
+    CoordinateRows, Fetch, LaunchPrologue, PointReads, PrologueBlock, PrologueMachine, StrandReads
 )
+from weft.backends.records import FrameRecord, Inputs, prepared
 from weft.backends.vm import Machine
 from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.shader import BufferUse, Shader
 from weft.codegen.kernel import Kernel, Unit
 from weft.media.frames import floats
 from weft.names import StrandRef
-from weft.recently_used import RecentlyUsed
 
 # Pictures are drawn to this many buffers in turn.
 _BUFFERS = 2
@@ -106,8 +105,7 @@ class ComputeProgram:
         self._block = PrologueBlock(shader)
         self._numbers: Any = None
         """The numbers of the last launch, on the device."""
-        self._rows: RecentlyUsed[int, tuple[Value, Any]] = RecentlyUsed(CONSTANT_ROWS)
-        """Rows of coordinates, on the device."""
+        self._rows = CoordinateRows[Any]()
         try:
             with failing("a program cannot be made"):
                 self._kernel = device.compile(shader.text, shader.entry)
@@ -124,13 +122,6 @@ class ComputeProgram:
         answers = self._strands.answers(machine, self._device)
         return self._launched(machine, words, answers, sources, out, threads)
 
-    def _row(self, given: Value, count: int) -> Any:
-        """A row with the coordinate of `count` points, on the device. One that does not change stays there."""
-        if not is_constant(given):
-            return self._device.send(line(given, count))
-        _, found = self._rows.get_or_make(id(given), lambda: (given, self._device.send(line(given, count))))
-        return found
-
     def _launched(
         self, machine: Machine, words: npt.NDArray[np.uint32], answers: Any, sources: PictureBuffers, out: Any,
         threads: int | None,
@@ -146,7 +137,7 @@ class ComputeProgram:
                 case BufferUse.OUT:
                     return out
                 case BufferUse.COORDINATE:
-                    return self._row(launch.coords[key], launch.shape[1])
+                    return self._rows.row(launch.coords[key], launch.shape[1], lambda row, _: device.send(row))
                 case BufferUse.RING if isinstance(memory, ComputeMemory):
                     return memory.buffers[key]
                 case BufferUse.RING | BufferUse.HISTORY:
@@ -168,9 +159,17 @@ class ComputeProgram:
         # Values on the device that other launches compute are kept with what computes them.
         return Work(run, (given, answers), limit, machine.loop_stopped)
 
-    def record(self, machine: PrologueMachine, shape: tuple[int, int]) -> FrameRecord | None:
-        """The record of its launches over a shape; None if it cannot have one."""
-        return FrameRecord.of(self.prologue.kernel, self.shader, machine, shape, self._device, self._kernel)
+    def record(
+        self, machine: PrologueMachine, shape: tuple[int, int], rings: Sequence[str]
+    ) -> FrameRecord | None:
+        """The record of its launches over a shape, into a picture and rings; None if it cannot have one."""
+        uses = [each.use for each in self.shader.buffers]
+        if uses != [BufferUse.FRAME, BufferUse.OUT, *[BufferUse.RING] * len(rings)]:
+            return None
+        record = FrameRecord.of(self.prologue.kernel, self.shader, machine, shape)
+        if record is not None:
+            record.makes(self._device.calls(self._kernel, math.prod(shape), record.words, 1 + len(rings)))
+        return record
 
     def rehearse(self, device: ComputeDevice, shape: tuple[int, int]) -> None:
         """Launches the threads of a shape, of which one computes something, since a driver may finish a program only at
@@ -239,12 +238,9 @@ class ComputeCompiled(CardCompiled):
         self._exposed: dict[StrandRef, tuple[PointReads, ComputeProgram | None]] = {}
         self._ticks: deque[list[Work]] = deque()
         """The launches of ticks that may be under way."""
-        self._record: FrameRecord | None = None
         # What machine code needs is made here, where no frame waits for it.
-        self._may_record = device.by_record and code.grid.drawn.packed and prepared() is not None
-        self._may_stand_still = not unit.kernel.remembers
-        self._recorded: Inputs | None = None
-        """What the record has drawn last from, unless a launch has drawn since."""
+        self.may_record = device.by_record and code.grid.drawn.packed and prepared() is not None
+        self._rings = [each.key for each in code.grid.drawn.buffers if each.use == BufferUse.RING]
         self.stillness = Stillness(unit.kernel)
         self.drawn = None
         self.memory = memory_on(device, unit.kernel.slots, shape)
@@ -255,9 +251,7 @@ class ComputeCompiled(CardCompiled):
                 program.rehearse(device, shape)
 
     def draw(self, launch: Launch) -> ComputePicture | None:
-        self._recorded = None
-        if self._record is not None:
-            self._record.forget()
+        self.forget_record()
         buffer = self._buffers[0]
         work = self._start(self.grid, launch, buffer)
         self._buffers.rotate(1)
@@ -265,39 +259,27 @@ class ComputeCompiled(CardCompiled):
             return None
         return ComputePicture(self._device, buffer, work, launch.shape)
 
-    def by_record(self, env: Env, shape: tuple[int, int]) -> ComputePicture | None:
-        record = self._record or self._new_record()
-        if record is None or shape != self._shape:
-            return None
-        inputs = record.inputs(env)
-        if self._may_stand_still and inputs == self._recorded and isinstance(self.drawn, ComputePicture):
-            return self.drawn
+    def new_record(self, machine: PrologueMachine) -> FrameRecord | None:
+        return self.grid.record(machine, self._shape, self._rings)
+
+    def draw_by(self, record: FrameRecord, inputs: Inputs, env: Env) -> ComputePicture:
         ticks, most = self._ticks, self._device.ahead
         if len(ticks) > most:
             self._make_room(lambda: env.loop_stopped(self.unit.kernel.name))
-        buffer = self._buffers[0]
+        buffer, rings = self._buffers[0], self.memory.buffers
         try:
-            run, stopped = record.launch(inputs, buffer, self.memory)
+            record.calls.begin((buffer, *[rings[key] for key in self._rings]) if self._rings else (buffer,))
+            stopped = record.draw(inputs, self.memory)
+            run: Run = record.calls.end()
         except Exception as reason:
             raise failure("a launch fails", reason) from reason
         # From here on, the device is at work.
-        work = Work(run, (buffer, *self.memory.buffers.values()), None, stopped)
+        work = Work(run, (buffer, *rings.values()), None, stopped)
         self._buffers.rotate(1)
         self._follow([work])
-        self.stillness.forget()
-        self._recorded = inputs
-        self.drawn = shown = ComputePicture(self._device, buffer, work, shape)
         if len(ticks) > most and ticks[0][-1].is_over:
             ticks.popleft()
-        return shown
-
-    def _new_record(self) -> FrameRecord | None:
-        """The record, once the prologue is machine code."""
-        machine = self.grid.prologue.machine
-        if machine is not None and self._may_record:
-            self._record = self.grid.record(machine, self._shape)
-            self._may_record = self._record is not None
-        return self._record
+        return ComputePicture(self._device, buffer, work, self._shape)
 
     def planes(self, launch: Launch) -> Floats:
         kernel = self.unit.kernel

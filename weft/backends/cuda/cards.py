@@ -12,13 +12,16 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.compute.interface import Arrival, Bytes, CompileError, LaunchAddresses, RemoteDevice, Run, as_bytes
+from weft.backends.compute.interface import Arrival, Bytes, CompileError, LaunchCalls, RemoteDevice, Run, as_bytes
 from weft.backends.cuda.driver import Driver, Maker
 from weft.backends.kept_programs import KeptProgram, RecentPrograms
 from weft.backends.lent_memory import lent
 
 # Threads in a block, if the card has registers for as many, and else. To begin one takes a card a while.
 _BLOCK, _SMALL = 512, 256
+
+# The half of a word that counts of an error which a call has returned.
+_INT = 0xFFFF_FFFF
 
 # Finds the line in the compiler's errors: "weft.cu(12): error: …" of NVRTC, "weft.cu:12:3: error: …" of hipRTC.
 _LINE = re.compile(r"weft\.cu[(:](\d+)\S*:? (?:fatal )?error: (.*)")
@@ -149,16 +152,14 @@ class _PinnedMemory:
         return lent(address, (size,), lambda: free.append(address))
 
 
-class _CardAddresses(LaunchAddresses):
+class _CardCalls(LaunchCalls):
     """How machine code launches a kernel over a picture."""
 
     def __init__(self, marks: _Marks, record: _LaunchRecord, count: int) -> None:
         self._marks = marks
         self._record = record
-        self.words = {
-            **marks.driver.addresses(), "kernel": record.function, "blocks": -(-count // record.threads),
-            "threads": record.threads, "arguments": record.arguments,
-        }  # fmt: skip
+        blocks = -(-count // record.threads)
+        super().__init__(marks.driver.launching(record.function, blocks, record.threads, record.arguments))
 
     def begin(self, buffers: Sequence[CardMemory]) -> None:
         given, marks = self._record.given, self._marks
@@ -167,9 +168,10 @@ class _CardAddresses(LaunchAddresses):
         if marks.last is not None:
             marks.settle()
 
-    def end(self, error: int) -> StreamMark:
-        if error:
-            self._marks.driver.done(error)
+    def end(self) -> StreamMark:
+        chosen, launched = self.result(0) & _INT, self.result(1) & _INT
+        if chosen or launched:
+            self._marks.driver.done(chosen or launched)
         return StreamMark(self._marks)
 
 
@@ -232,12 +234,10 @@ class CardDevice(RemoteDevice):
         # An argument by value: it is read as fast as what is in the text, and copied by the launch.
         return words if words.size else np.zeros(1, np.uint32)
 
-    def addresses(
-        self, kernel: _LaunchRecord, count: int, words: npt.NDArray[np.uint32], buffers: int
-    ) -> _CardAddresses:  # fmt: skip
+    def calls(self, kernel: _LaunchRecord, count: int, words: npt.NDArray[np.uint32], buffers: int) -> _CardCalls:
         own = _LaunchRecord(kernel.program)
         own.prepare(buffers, words)
-        return _CardAddresses(self._marks, own, count)
+        return _CardCalls(self._marks, own, count)
 
     def launch(self, kernel: _LaunchRecord, count: int, buffers: Sequence[Any]) -> Run:
         driver = self._driver

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from weft.backends.base import DeviceInfo
 from weft.backends.compute.interface import ComputeError, MissingError
+from weft.backends.records import Call
 
 FILE = "weft.cu"
 """The name of a text for its compiler."""
@@ -219,11 +220,10 @@ class Driver(LibraryCalls):
         """Makes the card that of the calling thread."""
         self.done(self._choose(self._choice))
 
-    def addresses(self) -> dict[str, int]:
-        """What machine code needs to launch a kernel, by the names in `weft.backends.compute.records`."""
-        functions = {"choose": self._choose, "launch": self.by_name["launch"]}
-        found = {name: ctypes.cast(call, c_void_p).value or 0 for name, call in functions.items()}  # type: ignore[arg-type]
-        return {**found, "choice": self._choice, "stream": self._stream}
+    def launching(self, kernel: int, blocks: int, threads: int, arguments: int) -> Sequence[Call]:
+        """The calls that `enter` and `launch` make."""
+        choose, launch = (ctypes.cast(call, c_void_p).value or 0 for call in (self._choose, self.by_name["launch"]))  # type: ignore[arg-type]
+        return (choose, self._choice), (launch, kernel, blocks, 1, 1, threads, 1, 1, 0, self._stream, arguments, 0)
 
     def compile(self, text: str) -> tuple[bytes, str]:
         """The machine code of a text, or none and what the compiler says."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy.typing as npt
-
 from weft.backends import hardware
-from weft.backends.base import Backend, Capabilities, Compiled, Coordinator, DeviceInfo, Env, MemoryPool
+from weft.backends.base import Backend, Compiled, Coordinator, DeviceInfo, Env, MemoryPool
 from weft.backends.card import CardAudio, CardBackend, CardCompute, CardSound, CardVisual, Dialect, SoundCode
 from weft.backends.gl import probe
 from weft.backends.gl.egl import DESKTOP, EMBEDDED, GlApi, GraphicsError
-from weft.backends.launch import StateMemory
-from weft.backends.registry import register_backend
+from weft.backends.registry import members, register_backend
 from weft.codegen import essl, glsl
 from weft.codegen.kernel import Unit
 
@@ -52,9 +48,6 @@ class GlBackend(CardBackend):
     def may_have_hardware(cls) -> bool:
         return hardware.may_have_card()
 
-    def capabilities(self) -> Capabilities:
-        return Capabilities(handles=True, sources=frozenset({"picture"}))
-
     def draw_in(self, graphics: Any) -> None:
         if graphics.about.api == self.api:
             self._graphics = graphics
@@ -64,27 +57,6 @@ class GlBackend(CardBackend):
         self.check(unit)
         shape, code = self.shape(env), self.code(unit)
         return self.at_known_tier(self.guarded(lambda: self._factory().compiled(unit, code, shape, env.pictures)))
-
-    def allocate(self, compiled: Compiled, old: Iterable[Compiled]) -> None:
-        self.guarded(lambda: super(GlBackend, self).allocate(compiled, old))
-
-    def adopt(self, compiled: Compiled, old: Iterable[Compiled], copy: bool = False) -> list[str]:
-        return self.guarded(lambda: super(GlBackend, self).adopt(compiled, old, copy))
-
-    def remembered(self, compiled: Compiled) -> StateMemory:
-        return self.guarded(self.own(compiled).memory.read)
-
-    def remembered_into(self, compiled: Compiled, into: StateMemory) -> StateMemory:
-        return self.guarded(lambda: self.own(compiled).memory.read(into))
-
-    def free(self, memory: Any) -> None:
-        memory.buffer.free()
-
-    def upload(self, data: npt.NDArray[Any], memory: Any) -> None:
-        self.guarded(lambda: memory.fill(data))
-
-    def download(self, memory: Any) -> npt.NDArray[Any]:
-        return self.guarded(memory.read)
 
     def pool(self, size: int) -> MemoryPool:
         graphics = self.guarded(self._factory).graphics
@@ -124,32 +96,8 @@ class EmbeddedGlBackend(GlBackend):
     api: ClassVar[GlApi] = EMBEDDED
 
 
-@register_backend
-class GlVisual(CardVisual, GlBackend):
-    """Gives a picture on the graphics card."""
-
-    name = "gl_visual"
-
-
-@register_backend
-class GlCompute(CardCompute, GlBackend):
-    """Gives numbers, through a picture of one pixel."""
-
-    name = "gl_compute"
-
-
-@register_backend
-class EmbeddedGlVisual(CardVisual, EmbeddedGlBackend):
-    """Gives a picture on the graphics card."""
-
-    name = "gles_visual"
-
-
-@register_backend
-class EmbeddedGlCompute(CardCompute, EmbeddedGlBackend):
-    """Gives numbers, through a picture of one pixel."""
-
-    name = "gles_compute"
+GlVisual, GlCompute = members("gl", GlBackend, (CardVisual, CardCompute))
+EmbeddedGlVisual, EmbeddedGlCompute = members("gles", EmbeddedGlBackend, (CardVisual, CardCompute))
 
 
 @register_backend

@@ -5,25 +5,27 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from weft.backends.base import PictureHandle
+from weft.backends.base import Env, PictureHandle
 from weft.backends.card import CardCompiled, CardPictures, SampleChunk, ShaderCode, SoundCode, one_sample
 from weft.backends.executors import Stillness
-from weft.backends.gl.graphics import GL, ContextState, Graphics
+from weft.backends.gl.frame_calls import GlCall, GlFrameCalls, Target, detach, in_tiles, make, over_targets
+from weft.backends.gl.graphics import GL, ContextState, Graphics, fence, pass_fence
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.programs import FRAME, OWN_REFUSED, LinkedPrograms, drawing, linked
 from weft.backends.gl.textures import (
-    Buffer, BufferTexture, GlPicture, RowTexture, SoundTexture, Texture, attach, bind, check_row, row_texture
+    Buffer, BufferTexture, GlPicture, RowTexture, SoundTexture, Texture, bind, check_row, row_texture
 )
 from weft.backends.launch import Floats, Launch, Picture, Value, shape_of_level
 from weft.backends.prologue import (
-    CONSTANT_ROWS, Answers, Fetch, LaunchPrologue, PointReads, PrologueBlock, StrandReads, is_constant, line
+    Answers, CoordinateRows, Fetch, LaunchPrologue, PointReads, PrologueBlock, PrologueMachine, StrandReads, line
 )
+from weft.backends.records import VARIES, FrameRecord, Inputs, prepared
 from weft.backends.vm import Machine
 from weft.codegen import essl, glsl
 from weft.codegen.clike.shader import Forms, Shader
@@ -32,7 +34,6 @@ from weft.codegen.glsl import TILE
 from weft.codegen.kernel import Kernel, Unit
 from weft.media.sounds import SIDES
 from weft.names import StrandRef
-from weft.recently_used import RecentlyUsed
 
 # The pictures and sounds that a program samples, by their names.
 _Sources: TypeAlias = Mapping[str, "Texture | SoundTexture"]
@@ -69,7 +70,8 @@ class GlProgram:
         self._rows = {bound.name: row_texture(graphics) for bound in (*shader.histories, *shader.external_reads)}
         self._images = {bound.name: bound.key for bound in shader.images}
         """The names of the images of slots, each with the key of a slot of it."""
-        self._updated = shader.updated_images
+        self._updated = list(shader.updated_images.values()) if shader.tile is not None else []
+        """For tiles: a slot of each image that gets new values."""
 
     def prepare(self, memory: GlMemory, launch: Launch) -> Begun:
         """Runs the prologue of a launch, and reads the strands of other subgraphs."""
@@ -114,6 +116,11 @@ class Canvas:
         self.before = before
         self.colours = [Texture(graphics, shape, wide=not shader.packed) for _ in range(shader.colour_targets)]
         self.limit = Texture(graphics, shape) if shader.stops else None
+
+    @property
+    def targets(self) -> list[Target]:
+        """All of its textures."""
+        return [(each.number, None) for each in (*self.colours, self.limit) if each is not None]
 
     def begin_look(self) -> None:
         """Asks the card for the data that `stopped` needs, without waiting."""
@@ -160,6 +167,31 @@ class DrawPass(GlProgram):
         textures = sources.textures(self.shader, begun.machine.launch.pictures)
         self._draw(place, begun, memory, textures, canvas)
 
+    def record(self, machine: PrologueMachine, shape: tuple[int, int]) -> FrameRecord | None:
+        """The record of its ticks over a shape; None if it cannot have one."""
+        shader = self.shader
+        needs_more = self.before or shader.stops or shader.histories or shader.external_reads or shader.pictures
+        if needs_more or not shader.colour_targets:
+            return None
+        record = FrameRecord.of(self.prologue.kernel, shader, machine, shape)
+        if record is None:
+            return None
+        written = (self._updated, ()) if shader.tile is not None else ((), shader.stores)
+        whole, layers = shader.colour_targets + len(written[0]), len(written[1])
+        drawing = self._drawing(VARIES, [(VARIES, None)] * whole + [(VARIES, VARIES)] * layers, shape)
+        with self.graphics.drawing():
+            record.makes(GlFrameCalls(self.graphics, shader, self._program, record.words, drawing))
+        return record
+
+    def given(self, place: ContextState, memory: GlMemory, canvas: Canvas) -> list[Any]:
+        """What varies in the calls of its record that draw a tick. In the context of the place."""
+        targets = self._targets(memory, canvas)
+        flat = [number for target in targets for number in target if number is not None]
+        if self.shader.tile is not None:
+            return flat
+        detach(place, len(targets))
+        return [place.target, *flat]
+
     def rehearse(
         self, place: ContextState, shape: tuple[int, int], pictures: Mapping[str, Picture], sources: PictureTextures
     ) -> None:
@@ -180,22 +212,34 @@ class DrawPass(GlProgram):
         self, place: ContextState, begun: Begun | None, memory: GlMemory, pictures: _Sources,
         canvas: Canvas,
     ) -> None:
-        shader = self.shader
-        targets = [] if shader.tile is not None else _targets(shader, memory, canvas)
-        if not targets and shader.tile is None:
+        targets = self._targets(memory, canvas)
+        if not targets:
             return
         self.bind(begun, memory, pictures)
+        if self.shader.tile is None:
+            detach(place, len(targets))
+        make(self._drawing(place.target, targets, canvas.shape))
+
+    def _targets(self, memory: GlMemory, canvas: Canvas) -> list[Target]:
+        """What it writes to in a tick."""
+        whole = canvas.targets
+        if self.shader.tile is not None:
+            return [*((memory.layers(key).number, None) for key in self._updated), *whole]
+        for at, (key, plane) in enumerate(self.shader.stores, len(canvas.colours)):
+            layers, cell = memory.layers(key), int(memory.cell(key))
+            whole.insert(at, (layers.number, layers.first + cell * memory.slots[key].planes + plane))
+        return whole
+
+    def _drawing(self, frame_buffer: Any, targets: Sequence[Target], shape: tuple[int, int]) -> Iterator[GlCall]:
+        """The calls that draw a tick."""
+        shader = self.shader
         if shader.tile is not None:
-            for unit, key in enumerate(self._updated.values()):
-                GL.glBindImageTexture(unit, memory.layers(key).number, 0, True, 0, GL.GL_WRITE_ONLY, GL.GL_R32F)
-            flat = [*canvas.colours, *([canvas.limit] if canvas.limit is not None else [])]
-            for unit, texture in enumerate(flat, len(self._updated)):
-                GL.glBindImageTexture(unit, texture.number, 0, False, 0, GL.GL_WRITE_ONLY, GL.GL_RGBA8)
-            dispatch_tiles(canvas.shape, shader.tile)
+            textures, images = [texture for texture, _ in targets], len(self._updated)
+            yield from in_tiles(textures[:images], textures[images:], shape, shader.tile)
             return
-        draw_triangle(place, targets, canvas.shape)
+        yield from over_targets(frame_buffer, targets, shape)
         if shader.stores and self.graphics.about.able.orders_drawing:
-            GL.glTextureBarrier()  # the next tick reads other layers of the textures that this one wrote to
+            yield ("glTextureBarrier",)  # the next tick reads other layers of the textures that this one wrote to
 
 
 def _alike(side: int) -> int:
@@ -205,9 +249,8 @@ def _alike(side: int) -> int:
 
 def plain_shaders(graphics: Graphics, kernel: Kernel) -> Sequence[Shader]:
     """The programs that draw the plain outputs of a kernel over a picture."""
-    if graphics.about.embedded:
-        return essl.over_picture(kernel, packed=False).shaders
-    return glsl.over_picture(kernel, packed=False).shaders
+    made: Forms = (essl if graphics.about.embedded else glsl).over_picture(kernel, packed=False)
+    return made.shaders
 
 
 class Stages:
@@ -261,43 +304,10 @@ def planes_of(wide: DrawPass, stages: Stages, memory: GlMemory, launch: Launch, 
     return np.concatenate([nothing, *targets])[: len(wide.shader.outputs)]
 
 
-_Target: TypeAlias = tuple[Any, "int | None"]
-"""A texture, and a layer of it."""
-
-
-def dispatch_tiles(shape: tuple[int, int], tile: int) -> None:
-    """Runs the current program over a picture, in squares with sides of `tile` pixels."""
-    height, width = shape
-    GL.glDispatchCompute(-(-width // tile), -(-height // tile), 1)
-    GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
-
-
-def draw_triangle(place: ContextState, targets: Sequence[_Target], shape: tuple[int, int]) -> None:
+def draw_triangle(place: ContextState, targets: Sequence[Target], shape: tuple[int, int]) -> None:
     """Draws over all of these targets with the current program."""
-    height, width = shape
-    _attach(place, targets)
-    GL.glViewport(0, 0, width, height)
-    GL.glDrawArrays(GL.GL_TRIANGLES, 0, 3)
-
-
-def _targets(shader: Shader, memory: GlMemory, canvas: Canvas) -> list[_Target]:
-    targets: list[_Target] = [(texture.number, None) for texture in canvas.colours]
-    for key, plane in shader.stores:
-        layers, cell = memory.layers(key), int(memory.cell(key))
-        targets.append((layers.number, layers.first + cell * memory.slots[key].planes + plane))
-    if canvas.limit is not None:
-        targets.append((canvas.limit.number, None))
-    return targets
-
-
-def _attach(place: ContextState, targets: Sequence[_Target]) -> None:
-    GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, place.target)
-    for at in range(len(targets), len(place.attached)):
-        attach(at, 0, None)
-    for at, (texture, layer) in enumerate(targets):
-        attach(at, texture, layer)
-    place.attached = list(targets)
-    GL.glDrawBuffers(len(targets), [GL.GL_COLOR_ATTACHMENT0 + at for at in range(len(targets))])
+    detach(place, len(targets))
+    make(over_targets(place.target, targets, shape))
 
 
 class PictureTextures(CardPictures[Texture | SoundTexture]):
@@ -372,8 +382,7 @@ def tiles_are_faster(graphics: Graphics, place: ContextState) -> bool:
         GL.glUseProgram(drawn)
         slow = _seconds(lambda: draw_triangle(place, [(texture.number, None)], texture.shape))
         GL.glUseProgram(tiled)
-        GL.glBindImageTexture(0, texture.number, 0, False, 0, GL.GL_WRITE_ONLY, GL.GL_RGBA8)
-        return slow > _WORTH * _seconds(lambda: dispatch_tiles(texture.shape, TILE))
+        return slow > _WORTH * _seconds(lambda: make(in_tiles([], [texture.number], texture.shape, TILE)))
     finally:
         GL.glDeleteProgram(drawn)
         GL.glDeleteProgram(tiled)
@@ -419,7 +428,9 @@ class Points(GlProgram):
 
     def __init__(self, programs: LinkedPrograms, kernel: Kernel, shader: Shader) -> None:
         super().__init__(programs, kernel, shader)
-        self._coordinates = {name: _CoordinateBuffers(self.graphics) for name in shader.coords}
+        self._rows_sent = CoordinateRows[Buffer]()
+        self._changing = {name: Buffer(self.graphics) for name in shader.coords}
+        """Buffers of coordinates that change."""
 
     def begin(self, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Pending:
         """Requests the values without waiting."""
@@ -433,6 +444,20 @@ class Points(GlProgram):
         black.fill(np.zeros((1, 1, 4), np.float32))
         self._requested(None, memory, launch, {bound.key: black for bound in self.shader.pictures})
 
+    def _coordinate(self, name: str, given: Value, count: int) -> Buffer:
+        """A buffer with a coordinate of `count` points. In a context of the graphics."""
+        changing = self._changing[name]
+        if not isinstance(given, np.ndarray):
+            changing.repeat(_STORAGE, given, count)
+            return changing
+
+        def send(row: Floats, changes: bool) -> Buffer:
+            buffer = changing if changes else Buffer(self.graphics)
+            buffer.fill(_STORAGE, row)
+            return buffer
+
+        return self._rows_sent.row(given, count, send)
+
     def _requested(
         self, begun: Begun | None, memory: GlMemory, launch: Launch, pictures: _Sources
     ) -> Pending:
@@ -441,7 +466,7 @@ class Points(GlProgram):
         values, limit = Buffer(self.graphics), Buffer(self.graphics)
         values.make_room(_STORAGE, math.prod(shape) * np.dtype(np.float32).itemsize)
         limit.fill(_STORAGE, np.zeros(1, np.uint32))
-        places = [rows.buffer(launch.coords[name], shape[1]) for name, rows in self._coordinates.items()]
+        places = [self._coordinate(name, launch.coords[name], shape[1]) for name in self._changing]
         for at, buffer in enumerate([values, *places, limit]):
             GL.glBindBufferBase(_STORAGE, at, buffer.number)
         GL.glDispatchCompute(-(-shape[1] // (self.shader.workgroup or 1)), 1, 1)
@@ -487,36 +512,11 @@ class DrawnPoints(GlProgram):
             self.bind(begun, memory, sources.textures(self.shader, launch.pictures))
             for name, row in self._coordinates.items():
                 bind(self._program.units[f"all_{name}"], row.kind, row.number)
-            draw_triangle(place, _targets(self.shader, memory, canvas), canvas.shape)
+            draw_triangle(place, canvas.targets, canvas.shape)
             for texture in canvas.colours:
                 texture.begin_read()
             stopped = begun.machine.loop_stopped or any_stopped(look([canvas]))
         return DrawnPending(canvas, (len(self.shader.outputs), count), stopped)
-
-
-class _CoordinateBuffers:
-    """The buffers of one coordinate: one for changing rows, and one for each constant row."""
-
-    def __init__(self, graphics: Graphics) -> None:
-        self._graphics = graphics
-        self._changing = Buffer(graphics)
-        self._constant: RecentlyUsed[int, tuple[Value, Buffer]] = RecentlyUsed(CONSTANT_ROWS)
-
-    def buffer(self, given: Value, count: int) -> Buffer:
-        """A buffer with the coordinate of `count` points. In a context of the graphics."""
-        if not isinstance(given, np.ndarray):
-            self._changing.repeat(_STORAGE, given, count)
-            return self._changing
-        if not is_constant(given):
-            self._changing.fill(_STORAGE, line(given, count))
-            return self._changing
-        _, found = self._constant.get_or_make(id(given), lambda: (given, self._filled(given, count)))
-        return found
-
-    def _filled(self, given: Value, count: int) -> Buffer:
-        made = Buffer(self._graphics)
-        made.fill(_STORAGE, line(given, count))
-        return made
 
 
 class ExposedStrand:
@@ -566,8 +566,6 @@ _AHEAD = 2
 # Whether a loop reached its limit is checked only every 30 ticks.
 _LOOK = 30
 
-_FOREVER = 2**63 - 1
-
 
 @dataclass
 class GlCompiled(CardCompiled):
@@ -584,7 +582,7 @@ class GlCompiled(CardCompiled):
     canvases: deque[Canvas]
     stillness: Stillness
     drawn: PictureHandle | None = None
-    _fences: deque[Any] = field(default_factory=deque)
+    _fences: deque[int] = field(default_factory=deque)
     _looks: list[Canvas] = field(default_factory=list)
     """What was drawn in the last tick, if that is to be checked."""
     _wide: DrawPass | None = None
@@ -607,17 +605,34 @@ class GlCompiled(CardCompiled):
     def bound_at(self, ref: StrandRef, launch: Launch) -> BufferTexture:
         return self.exposed[ref].numbers(self.memory, launch, self.sources)
 
+    def new_record(self, machine: PrologueMachine) -> FrameRecord | None:
+        return self.grid.record(machine, self.memory.shape)
+
+    def draw_by(self, record: FrameRecord, inputs: Inputs, env: Env) -> GlPicture:
+        canvas, memory, calls = self.canvases[0], self.memory, record.calls
+        with self.graphics.drawing() as place:
+            memory.complete()
+            while len(self._fences) < _AHEAD:
+                self._fences.append(fence())
+            calls.begin(memory, self.grid.given(place, memory, canvas), self._fences.popleft())
+            stopped = record.draw(inputs, memory)
+            self._fences.append(calls.result(-1))
+        self.canvases.rotate(1)
+        memory.advance()
+        if stopped:
+            env.loop_stopped(self.unit.kernel.name)
+        return GlPicture(self.unit.subgraph.context, canvas.colours[0])
+
     def draw(self, launch: Launch) -> GlPicture | None:
+        self.forget_record()
         canvas = self.canvases[0]
         with self.graphics.drawing() as place:  # entered once: the reads of other subgraphs would each enter it
             before, begun = self.stages.prepare(self.memory, launch), self.grid.prepare(self.memory, launch)
             while len(self._fences) >= _AHEAD:  # waits for the picture before the last, if it is unfinished
-                fence = self._fences.popleft()
-                GL.glClientWaitSync(fence, GL.GL_SYNC_FLUSH_COMMANDS_BIT, _FOREVER)
-                GL.glDeleteSync(fence)
+                pass_fence(self._fences.popleft())
             self.stages.draw(place, before, self.memory, self.sources)
             self.grid.draw(place, begun, self.memory, self.sources, canvas)
-            self._fences.append(GL.glFenceSync(GL.GL_SYNC_GPU_COMMANDS_COMPLETE, 0))
+            self._fences.append(fence())
             stopped = any(each.machine.loop_stopped for each in (*before, begun))
             stopped |= any_stopped(self._looks)
             self._looks = look([canvas, *self.stages.canvases]) if self.memory.ticks % _LOOK == 0 else []
@@ -718,10 +733,13 @@ class ProgramFactory:
             }
             memory = GlMemory(graphics, unit.kernel.slots, shape)
             canvases = deque(grid.canvas(shape) for _ in range(_CANVASES))
-            return GlCompiled(
+            made = GlCompiled(
                 unit, self._programs, code, Stages(stages, shape), grid, exposed, memory, self._sources, canvases,
                 Stillness(unit.kernel),
             )  # fmt: skip
+            # What machine code needs is made here, where no frame waits for it.
+            made.may_record = grid.shader.packed and prepared() is not None
+            return made
 
         return graphics.prepared(make)
 

@@ -6,9 +6,10 @@ import ctypes
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import OpenGL
@@ -95,7 +96,9 @@ def _may_call(extension: str | None) -> bool:
 platform.PLATFORM.checkExtension = _may_call
 
 
-__all__ = ["GL", "NEEDS_EGL", "DriverError", "is_embedded", "parallel", "plain"]
+__all__ = [
+    "FOREVER", "GL", "NEEDS_EGL", "DriverError", "address_of", "fence", "is_embedded", "parallel", "pass_fence", "plain"
+]  # fmt: skip
 
 DriverError: type[Exception] = OpenGLError
 """The exception of a call if the driver lacks the function."""
@@ -103,6 +106,30 @@ DriverError: type[Exception] = OpenGLError
 def plain(words: Any) -> str:
     """A driver's message as text."""
     return words.decode(errors="replace") if isinstance(words, bytes) else str(words or "")
+
+
+def address_of(name: str) -> int:
+    """The address of a function of the driver, for machine code. In a context. Raises GraphicsError."""
+    found = getattr(platform.PLATFORM.GL, name, None) or platform.PLATFORM.getExtensionProcedure(name.encode())
+    if not found:
+        raise GraphicsError(f"the driver has no {name}")
+    return ctypes.cast(found, ctypes.c_void_p).value or 0
+
+
+def fence() -> int:
+    """The address of a fence after all that was asked for so far. In a context."""
+    return ctypes.cast(GL.glFenceSync(GL.GL_SYNC_GPU_COMMANDS_COMPLETE, 0), ctypes.c_void_p).value or 0
+
+
+FOREVER = 2**63 - 1
+"""How long to wait for a fence, in nanoseconds."""
+
+
+def pass_fence(address: int) -> None:
+    """Waits until all before a fence is finished, and deletes it. In a context."""
+    found = ctypes.cast(address, GL.GLsync)
+    GL.glClientWaitSync(found, GL.GL_SYNC_FLUSH_COMMANDS_BIT, FOREVER)
+    GL.glDeleteSync(found)
 
 
 # The contexts that weft draws in: one for the thread that draws, and others in which programs are made ready.
@@ -158,8 +185,8 @@ class ContextState:
 
     target: Any
     """The framebuffer that programs draw into."""
-    attached: list[tuple[Any, int | None]] = field(default_factory=list)
-    """The textures that are attached to the target, and their layers."""
+    attached: int = 0
+    """The number of textures that are attached to it."""
 
 
 class _Entrance:
@@ -172,28 +199,34 @@ class _Entrance:
         self._depth = 0
         self._closed = False
 
-    @contextmanager
-    def entered(self) -> Iterator[ContextState]:
-        with self._lock:
+    def __enter__(self) -> ContextState:
+        self._lock.acquire()
+        try:
             if self._closed:
                 raise GraphicsError(CLOSED)
             if not self._depth:
                 self.context.enter()
-            self._depth += 1
-            try:
-                if self.place is None:
-                    GL.glBindVertexArray(GL.glGenVertexArrays(1))  # a core context draws nothing without one
-                    GL.glDisable(GL.GL_DITHER)
-                    GL.glPixelStorei(GL.GL_PACK_ALIGNMENT, 1)
-                    self.place = ContextState(GL.glGenFramebuffers(1))
-                yield self.place
-            finally:
-                self._depth -= 1
-                if not self._depth:
-                    # The state that other code in the context expects, such as that of a window.
-                    GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, 0)
-                    GL.glActiveTexture(GL.GL_TEXTURE0)
-                    self.context.leave()
+        except BaseException:
+            self._lock.release()
+            raise
+        self._depth += 1
+        if self.place is None:
+            GL.glBindVertexArray(GL.glGenVertexArrays(1))  # a core context draws nothing without one
+            GL.glDisable(GL.GL_DITHER)
+            GL.glPixelStorei(GL.GL_PACK_ALIGNMENT, 1)
+            self.place = ContextState(GL.glGenFramebuffers(1))
+        return self.place
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._depth -= 1
+            if not self._depth:
+                # The state that other code in the context expects, such as that of a window.
+                GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, 0)
+                GL.glActiveTexture(GL.GL_TEXTURE0)
+                self.context.leave()
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         """Lets no thread enter any more. Waits for a while for a thread that is inside."""
@@ -201,6 +234,30 @@ class _Entrance:
         self._closed = True
         if has_left:
             self._lock.release()
+
+
+class _Drawing:
+    """See `Graphics.drawing`. A generator would take longer, and a frame has several."""
+
+    __slots__ = ("_entrance", "_graphics")
+
+    def __init__(self, graphics: Graphics, entrance: _Entrance) -> None:
+        self._graphics = graphics
+        self._entrance = entrance
+
+    def __enter__(self) -> ContextState:
+        place = self._entrance.__enter__()
+        self._graphics.delete()
+        return place
+
+    def __exit__(self, kind: object, reason: BaseException | None, trace: object) -> None:
+        try:
+            if reason is None:
+                self._graphics.check()
+            elif isinstance(reason, DriverError):
+                raise self._graphics.failure(reason) from reason
+        finally:
+            self._entrance.__exit__()
 
 
 class Graphics:
@@ -211,12 +268,12 @@ class Graphics:
         """Without contexts for `preparing`, programs are made ready in the first one that is for drawing. Raises
         GraphicsError."""
         self._drawing = self._hidden = _Entrance(drawing)
-        places = [_Entrance(each).entered for each in preparing]
+        places = [partial(_Entrance, each) for each in preparing]
         self._preparing = WorkThreads("weft-graphics", places, GraphicsError) if places else None
         self._is_closed = False
         self._gone: deque[tuple[Kind, int]] = deque()
         self._own: dict[Callable[[Graphics], object], object] = {}
-        with self._drawing.entered():
+        with self._drawing:
             self.about = read_about()
         if not self.about.able.draws_floats:
             needed = "pictures of floats are" if self.about.embedded else "3.3 is"
@@ -226,12 +283,9 @@ class Graphics:
         """Draws pictures in this context, a window's, from now on."""
         self._drawing = _Entrance(context)
 
-    @contextmanager
-    def drawing(self) -> Iterator[ContextState]:
+    def drawing(self) -> _Drawing:
         """Enters the context for drawing. Raises GraphicsError for failures inside, at the end too."""
-        with self._drawing.entered() as place, self._checked():
-            self._delete()
-            yield place
+        return _Drawing(self, self._drawing)
 
     def prepared(self, make: Callable[[ContextState], T]) -> T:
         """Makes something in another context than that for drawing, and waits for it. It is finished then, so that it
@@ -239,26 +293,24 @@ class Graphics:
         GraphicsError."""
 
         def finished(place: ContextState) -> T:
-            with self._checked():
+            try:
                 made = make(place)
                 GL.glFinish()
+                self.check()
+            except DriverError as reason:
+                raise self.failure(reason) from reason
             return made
 
         if self._is_closed:
             raise GraphicsError(CLOSED)
         if self._preparing is not None:
             return self._preparing.do(finished)
-        with self._hidden.entered() as place:
+        with self._hidden as place:
             return finished(place)
 
-    @contextmanager
-    def _checked(self) -> Iterator[None]:
-        """Raises GraphicsError for what fails inside, at the end too."""
-        try:
-            yield
-            self.check()
-        except DriverError as failure:
-            raise GraphicsError(f"{self.about.renderer}: {failure}") from failure
+    def failure(self, reason: Exception) -> GraphicsError:
+        """What an exception of a call becomes."""
+        return GraphicsError(f"{self.about.renderer}: {reason}")
 
     def own(self, make: Callable[[Graphics], T]) -> T:
         """One of weft's own programs, made by this class when it is first asked for. In a context of these."""
@@ -282,7 +334,8 @@ class Graphics:
         """Deletes an object before the next drawing. May be called from any thread, in any state."""
         self._gone.append((kind, number))
 
-    def _delete(self) -> None:
+    def delete(self) -> None:
+        """Deletes what was discarded. In a context of these."""
         while self._gone:
             kind, number = self._gone.popleft()
             match kind:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
 
+from weft.backends.card_memory import CardState
 from weft.backends.gl.egl import GraphicsError
 from weft.backends.gl.graphics import GL, ContextState, Graphics
 from weft.backends.gl.programs import OWN_REFUSED, drawing, linked
 from weft.backends.gl.textures import Buffer, Layers, Texture, TextureArray, aside, attach, bind, check_layers
-from weft.backends.launch import Floats, StateMemory, continues, in_size, make_finite, shape_of_level
+from weft.backends.launch import Floats, StateMemory, continues, make_finite, shape_of_level
 from weft.codegen.glsl import SURVEYED, array_of, resampling, surveying
 from weft.ir.expr import StateSlot
 
@@ -89,13 +89,7 @@ def _draw_aside(shape: tuple[int, int], texture: Any, layer: int | None) -> None
 _MOST_ROOM = 256_000_000
 
 
-def _size(form: tuple[tuple[int, ...], np.dtype[Any]]) -> int:
-    """The bytes of a ring."""
-    shape, dtype = form
-    return math.prod(shape) * dtype.itemsize
-
-
-class GlMemory(StateMemory):
+class GlMemory(CardState):
     """State with images in layers of textures, and single numbers in the memory of the CPU.
 
     The layers of a slot are in the order of its cells, and in each cell in the order of its planes. Slots share a
@@ -110,8 +104,6 @@ class GlMemory(StateMemory):
         self._layers: dict[str, Layers] = {}
         self._arrays: dict[str, TextureArray] = {}
         """The textures, by their keys."""
-        self._read_back: tuple[tuple[int, int], StateMemory] | None = None
-        """The last copy that was read back, and when."""
         self._surveys: dict[str, Survey] = {}
         self._by_way_of: dict[str, Buffer] = {}
         """Room for the images that will be uploaded."""
@@ -191,16 +183,16 @@ class GlMemory(StateMemory):
         wanted = [
             [key for key in keys if key not in self._layers and key not in shared] for keys in self._sharing.values()
         ]
-        arriving = {key: self._form(key) for key in self._images if self._is_uploaded(key, old)}
-        is_much = sum(map(_size, arriving.values())) > _MOST_ROOM
+        arriving = [key for key in self._images if self._is_uploaded(key, old)]
+        is_much = sum(map(self.bytes_of, arriving)) > _MOST_ROOM
 
         def make(_: ContextState) -> None:
             for keys in filter(None, wanted):
                 self._make(keys)
-            for key, form in () if is_much else arriving.items():
+            for key in () if is_much else arriving:
                 # A driver finds memory for a buffer when it is first written to.
                 self._by_way_of[key] = room = Buffer(self.graphics)
-                room.fill(GL.GL_PIXEL_UNPACK_BUFFER, np.zeros(*form))
+                room.fill(GL.GL_PIXEL_UNPACK_BUFFER, np.zeros(*self._form(key)))
                 GL.glBindBuffer(GL.GL_PIXEL_UNPACK_BUFFER, 0)
 
         if any(wanted) or (arriving and not is_much):
@@ -213,7 +205,7 @@ class GlMemory(StateMemory):
 
     def expect_read(self, keys: Collection[str]) -> None:
         wanted = [key for key in keys if key in self._layers and key not in self._back_by]
-        is_much = sum(_size(self._form(key)) for key in wanted) > _MOST_ROOM
+        is_much = sum(map(self.bytes_of, wanted)) > _MOST_ROOM
         if not wanted or is_much or not self.graphics.about.able.reads_layers:
             return
 
@@ -261,15 +253,6 @@ class GlMemory(StateMemory):
         array = self._arrays.get(array_of(self.slots[key]))
         return array is not None and array is old._arrays.get(array_of(old.slots[key]))
 
-    def here(self) -> StateMemory:
-        known = self.ticks, self.takeovers
-        if self._read_back is None or self._read_back[0] != known:
-            self._read_back = known, self.read()
-        return self._read_back[1]
-
-    def _is_here(self, slot: StateSlot) -> bool:
-        return not slot.image
-
     def ring(self, key: str) -> Floats:
         """All cells of a slot. Those of an image are a copy that was read back: changing it has no effect."""
         slot = self.slots[key]
@@ -310,7 +293,7 @@ class GlMemory(StateMemory):
                 if make_finite(image):
                     layers.fill(layer, image)
                     found = True
-        self._read_back = None
+        self.read_back = None
         return found
 
     def adopt(self, old: StateMemory, copy: bool = False) -> list[str]:
@@ -345,10 +328,9 @@ class GlMemory(StateMemory):
 
     def _upload(self, key: str, old: StateMemory) -> None:
         """Takes over an image slot from a memory that is not on the card."""
-        its, planes = old.ring(key), self.slots[key].planes
+        arriving, planes = self.arriving(key, old, self._stack(key)[0]), self.slots[key].planes
         room = self._by_way_of.pop(key, None)
         with self.graphics.drawing():
             layers = self.layers(key)
-            for ticks_ago in range(1, 1 + self._common(key, old)):
-                images = in_size(np.asarray(its[old.cell(key, ticks_ago)]), layers.shape)
-                layers.fill(int(self.cell(key, ticks_ago)) * planes, images, room)
+            for cell, images in arriving:
+                layers.fill(cell * planes, images, room)

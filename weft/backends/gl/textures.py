@@ -7,16 +7,16 @@ from __future__ import annotations
 import ctypes
 import math
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.base import DeviceLostError, MemoryPool
+from weft.backends.base import DeviceLostError
 from weft.backends.card import CardPicture
+from weft.backends.card_memory import CardArray, CardPool
 from weft.backends.gl.egl import GraphicsError
 from weft.backends.gl.graphics import GL, Graphics
 from weft.backends.launch import Array, Picture
@@ -324,9 +324,7 @@ class Buffer:
     def __init__(self, graphics: Graphics) -> None:
         self.number: Any = GL.glGenBuffers(1)
         self._is_mapped = False
-        self.free = weakref.finalize(self, graphics.discard, "buffer", self.number)
-        """Frees the buffer early."""
-        self.free.atexit = False
+        weakref.finalize(self, graphics.discard, "buffer", self.number).atexit = False
 
     def fill(self, kind: Any, data: Array) -> None:
         """Uploads an array. Earlier commands still read the old contents."""
@@ -483,53 +481,27 @@ class GlPicture(CardPicture):
 _HERE, _THERE = GL.GL_COPY_READ_BUFFER, GL.GL_COPY_WRITE_BUFFER
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class GlArray:
-    """An array at an offset in a buffer."""
-
-    graphics: Graphics
-    buffer: Buffer
-    offset: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-    @property
-    def nbytes(self) -> int:
-        return int(np.prod(self.shape)) * self.dtype.itemsize
-
-    def fill(self, data: Array) -> None:
-        """Uploads an array of this shape."""
-        given = np.ascontiguousarray(np.broadcast_to(data, self.shape), self.dtype)
-        with self.graphics.drawing():
-            GL.glBindBuffer(_THERE, self.buffer.number)
-            GL.glBufferSubData(_THERE, self.offset, self.nbytes, given)
-
-    def read(self) -> Array:
-        """A copy of the array; waits until it has been written."""
-        found = np.empty(self.shape, self.dtype)
-        with self.graphics.drawing():
-            self.buffer.copy_to(_HERE, found, self.offset)
-        return found
-
-
-class GlPool(MemoryPool):
-    """One buffer of the card, allocated piece by piece."""
+class GlPool(CardPool):
+    """A buffer of the card."""
 
     def __init__(self, graphics: Graphics, size: int) -> None:
         """Raises GraphicsError if there is not enough memory."""
-        super().__init__(np.zeros(0, np.uint8))
-        self.size = size
+        super().__init__(size)
         self._graphics = graphics
         with graphics.drawing():
             self._buffer = Buffer(graphics)
             self._buffer.fill(_THERE, np.zeros(max(1, size), np.uint8))
 
-    def take(self, shape: Sequence[int], dtype: npt.DTypeLike) -> GlArray:
-        start = self.place(shape, dtype)
-        return GlArray(self._graphics, self._buffer, start, tuple(shape), np.dtype(dtype))
-
-    def copy(self, source: GlArray, target: GlArray) -> None:
+    def write(self, start: int, data: Array) -> None:
         with self._graphics.drawing():
-            GL.glBindBuffer(_HERE, source.buffer.number)
-            GL.glBindBuffer(_THERE, target.buffer.number)
-            GL.glCopyBufferSubData(_HERE, _THERE, source.offset, target.offset, min(source.nbytes, target.nbytes))
+            self._buffer.write(_THERE, start, data)
+
+    def fetch(self, start: int, into: npt.NDArray[np.uint8]) -> None:
+        with self._graphics.drawing():
+            self._buffer.copy_to(_HERE, into, start)
+
+    def copy(self, source: CardArray, target: CardArray) -> None:
+        with self._graphics.drawing():
+            GL.glBindBuffer(_HERE, self._buffer.number)
+            GL.glBindBuffer(_THERE, self._buffer.number)
+            GL.glCopyBufferSubData(_HERE, _THERE, source.start, target.start, min(source.nbytes, target.nbytes))

@@ -1,0 +1,206 @@
+"""Frames by a record: machine code computes the numbers and makes the calls. They are what other launches draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.cuda import stand_in
+from tests.support.gl import Graphics, embedded_graphics, graphics
+from weft.backends.base import Coordinator, DeviceLostError, Env
+from weft.backends.card import CardBackend
+from weft.backends.compute.interface import ComputeDevice
+from weft.backends.cuda.backend import CudaVisual
+from weft.backends.gl.backend import EmbeddedGlVisual, GlVisual
+from weft.backends.prologue import nowhere, prologue_code, tick as launch_of
+from weft.backends.records import VARIES, CallList
+from weft.codegen.kernel import Unit
+from weft.contexts import ContextTable
+from weft.errors import Source
+from weft.runtime.compiling.stages import Request, build
+from weft.runtime.program.coordinator import ProgramRunner
+
+__all__ = ["embedded_graphics", "graphics"]
+
+Open = Callable[[], CardBackend]
+
+WIDE, HIGH = 31, 17
+
+
+class CudaHere(CudaVisual):
+    """On this processor."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.device_here, self.library = stand_in(folder)
+
+    def opened(self, index: int) -> ComputeDevice:
+        return self.device_here
+
+
+@pytest.fixture(params=["cuda", "gl drawn", "gl tiled", "gles"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
+    """Opens a backend whose frames have records."""
+    asked = request.param
+    if asked == "cuda":
+        return lambda: CudaHere(tmp_path)
+    found: Graphics = request.getfixturevalue("embedded_graphics" if asked == "gles" else "graphics")
+    if asked == "gles":
+        return lambda: EmbeddedGlVisual(found)
+    if asked == "gl tiled" and not found.about.able.computes:
+        pytest.skip("this OpenGL has no compute shaders")
+    return lambda: GlVisual(found, tiled=asked == "gl tiled")
+
+
+@pytest.fixture(autouse=True)
+def _every_prologue_is_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weft.backends.prologue._WORTH_CODE", 0)
+
+
+TURNED = "#slider a<v> = 0, 1, 0.4\ndisplay(me@x * a@v, sin(a@v * 2 + me@time), 0)\n"
+RECORDED = {
+    "the time": "display(me@x * fract(me@time * 3), sin(me@time), hash(me@x, me@absframe))\n",
+    "turned": TURNED,
+    "what divides": "#slider a<v> = 0, 1, 0.4\ndisplay(me@x / a@v, me@y / sin(me@time * 9), me@x * (me@y - 0.5) / 3)\n",
+    "feedback": (
+        "trail<v> = max(hash(me@px, me@py, me@absframe), prev(trail@v) * (0.9 + 0.01 * sin(me@time)))\n"
+        "display(trail@v)\n"
+    ),
+    "images and their places": (
+        "a<v> = mix(hash(me@px, me@py, me@absframe), prev(a@v)(me@x ~ me@x * 0.9), 0.75)\n"
+        "b<v> = delay(a@v, 2, 3) * fract(me@time * 5)\ndisplay(a@v, b@v, prev(b@v))\n"
+    ),
+    "a number that is remembered": "display(phasor(3) * me@x)\n",
+    "seen through": "display(me@x, me@y, 0.5, fract(me@time * 7))\n",
+}  # fmt: skip
+
+
+def unit_of(text: str) -> Unit:
+    (unit,) = build(Request(Source("p.weft", text), ContextTable(), {"width": WIDE, "height": HIGH})).units
+    return unit
+
+
+def moment(tick: int) -> Env:
+    return Env(WIDE, HIGH, tick, tick / 60, 1 / 60, {"a@v": tick / 5})
+
+
+def ready(backend: CardBackend, unit: Unit, runner: Coordinator, is_code: bool = True) -> Any:
+    made: Any = backend.compile_subgraph(unit, moment(0), runner)
+    if is_code:
+        backend.upgrade(made, prologue_code(unit.kernel))
+    return made
+
+
+def pixels(backend: CardBackend, compiled: Any, env: Env, runner: Coordinator) -> bytes:
+    shown: Any = backend.execute_subgraph(compiled, env, runner)
+    return np.asarray(shown.read()).tobytes()
+
+
+def frames(backend: CardBackend, text: str, is_code: bool) -> tuple[list[bytes], bool]:
+    """Some frames of a picture, and whether they were drawn by a record."""
+    unit, runner = unit_of(text), ProgramRunner(ContextTable())
+    compiled = ready(backend, unit, runner, is_code)
+    return [pixels(backend, compiled, moment(tick), runner) for tick in range(5)], compiled._record is not None
+
+
+@pytest.mark.parametrize("text", RECORDED.values(), ids=RECORDED.keys())
+def test_a_record_draws_the_same(text: str, opened: Open) -> None:
+    expected, by_record = frames(opened(), text, is_code=False)
+    assert not by_record
+    assert len(set(expected)) > 1
+    assert frames(opened(), text, is_code=True) == (expected, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "blurred = image(sin(me@x * 30 + me@time))\ndisplay(blurred(me@x ~ me@x + 0.01), blurred, 0)\n",
+        (
+            "spindle s() :: o { out o = 0\nfor i in (0 to 3 + 5 * me@y) { o = o + me@x * fract(me@time) } }\n"
+            "s()::n<v>\ndisplay(n@v / 8)\n"
+        ),
+    ],
+    ids=["a stage", "a loop"],
+)
+def test_what_needs_more_than_numbers_shows_the_same(text: str, opened: Open) -> None:
+    expected, _ = frames(opened(), text, is_code=False)
+    assert frames(opened(), text, is_code=True) == (expected, False)
+
+
+def test_a_record_has_its_own_inputs_after_a_launch_without_it(opened: Open) -> None:
+    unit, runner, backend = unit_of(TURNED), ProgramRunner(ContextTable()), opened()
+    compiled = ready(backend, unit, runner)
+
+    def at(time: float, turned: float) -> Env:
+        return Env(WIDE, HIGH, abstime=time, inputs={"a@v": turned})
+
+    first = pixels(backend, compiled, at(0.5, 0.25), runner)
+    assert compiled._record is not None
+    # Such a launch computes its numbers in the same place.
+    env = at(0.6, 0.75)
+    compiled.draw(launch_of(unit.kernel, env, runner, (HIGH, WIDE), nowhere(env)))
+    assert pixels(backend, compiled, at(0.5, 0.25), runner) == first
+
+
+def test_records_of_several_programs_take_turns(opened: Open) -> None:
+    """What one leaves bound, attached or written does not show in another."""
+    backend, runner = opened(), ProgramRunner(ContextTable())
+    alone = {name: frames(opened(), text, is_code=False)[0] for name, text in RECORDED.items()}
+    compiled = {name: ready(backend, unit_of(text), runner) for name, text in RECORDED.items()}
+    for tick in range(5):
+        shown = {name: pixels(backend, each, moment(tick), runner) for name, each in compiled.items()}
+        assert shown == {name: found[tick] for name, found in alone.items()}
+
+
+def test_a_still_picture_is_drawn_once(opened: Open) -> None:
+    backend, runner = opened(), ProgramRunner(ContextTable())
+    compiled = ready(backend, unit_of(RECORDED["the time"]), runner)
+    shown = [backend.execute_subgraph(compiled, Env(WIDE, HIGH, 1, at), runner) for at in (1.0, 1.0, 2.0)]
+    assert shown[0] is shown[1]
+    assert shown[1] is not shown[2]
+
+
+def test_a_prologue_that_is_stopped_says_so(opened: Open) -> None:
+    text = (
+        "#slider a<v> = 0, 2e9, 0\nspindle s() :: o { out o = 0\nfor i in (0 to a@v) { o = o + 1 } }\n"
+        "s()::n<v>\ndisplay(n@v * me@x)\n"
+    )  # fmt: skip
+    backend, runner = opened(), ProgramRunner(ContextTable())
+    compiled, stopped = ready(backend, unit_of(text), runner), list[str]()
+    for count in (1.0, 1e9, 1.0, 2.0, 3.0):  # some devices say so when the frame is waited for
+        env = Env(WIDE, HIGH, 1, inputs={"a@v": count}, loop_stopped=stopped.append)
+        backend.execute_subgraph(compiled, env, runner)
+    assert compiled._record is not None
+    assert len(stopped) == 1
+
+
+def test_a_driver_that_fails_is_a_device_that_is_lost(tmp_path: Path) -> None:
+    backend, runner = CudaHere(tmp_path), ProgramRunner(ContextTable())
+    compiled = ready(backend, unit_of(RECORDED["the time"]), runner)
+    backend.execute_subgraph(compiled, moment(1), runner)
+    backend.library.broken.add("cuLaunchKernel")
+    with pytest.raises(DeviceLostError, match=r"a launch fails \(invalid value\)"):
+        backend.execute_subgraph(compiled, moment(2), runner)
+
+
+def test_an_error_of_opengl_is_told_at_the_end_of_the_frame(graphics: Graphics) -> None:
+    backend, runner = GlVisual(graphics), ProgramRunner(ContextTable())
+    compiled = ready(backend, unit_of(RECORDED["the time"]), runner)
+    backend.execute_subgraph(compiled, moment(1), runner)
+    compiled._fences[0] = 0  # it takes this for no fence
+    with pytest.raises(DeviceLostError, match="it answers with the error 0x501"):
+        backend.execute_subgraph(compiled, moment(2), runner)
+
+
+def test_what_varies_is_given_in_its_order() -> None:
+    calls = CallList([(10, 1, VARIES), (20, VARIES, 2, VARIES), (30,)])
+    calls.give([7, 8, 9])
+    assert [list(calls.words[at : at + 4]) for at in (0, 13, 26)] == [[10, 1, 7, 0], [20, 8, 2, 9], [30, 0, 0, 0]]
+    calls.words[12], calls.words[38] = 5, 6
+    assert (calls.result(0), calls.result(-1)) == (5, 6)
+    with pytest.raises(ValueError, match="zip"):
+        calls.give([7, 8])

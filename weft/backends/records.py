@@ -1,0 +1,322 @@
+"""A picture by one call: where nothing but numbers and what is remembered goes into a frame, a small function of
+machine code computes the numbers, packs them and makes the calls of the driver that draw. Python fills in what has
+changed."""
+
+from __future__ import annotations
+
+import ctypes
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from ctypes import c_double, c_int64, c_uint32
+from typing import Any, Final, TypeAlias
+
+from weft.backends.base import Env, PictureHandle
+from weft.backends.executors import Stillness
+from weft.backends.launch import TIME, Launch, StateMemory
+from weft.backends.native.llvm import Address, function_of
+from weft.backends.prologue import LaunchPrologue, PrologueBlock, PrologueMachine
+from weft.codegen.clike.shader import Shader
+from weft.codegen.kernel import Kernel, Unit
+
+Inputs: TypeAlias = "tuple[float, ...]"
+"""What a frame is computed from: the time, and the uniforms of its kernel."""
+
+# The most that a call is given. More than a function takes does no harm, by the conventions of all systems.
+_MOST = 11
+
+# The words of a call: the function, what it is given, and what it returns.
+_CALL = 1 + _MOST + 1
+
+VARIES: Final = object()
+"""Something that a call is given, and that is not the same in each frame."""
+
+Call: TypeAlias = "Sequence[Any]"
+"""The address of a function, and up to 11 whole numbers and addresses that it is given, or `VARIES`."""
+
+
+class CallList:
+    """Calls of a driver, which machine code makes one after another."""
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self.count = len(calls)
+        self.words = (c_int64 * (_CALL * max(1, len(calls))))()
+        given = {_CALL * at + word: value for at, call in enumerate(calls) for word, value in enumerate(call)}
+        self._varying = [place for place, value in given.items() if value is VARIES]
+        for place, value in given.items():
+            self.words[place] = 0 if value is VARIES else int(value)
+
+    def give(self, values: Iterable[int]) -> None:
+        """Fills in what varies, in its order."""
+        words = self.words
+        for place, value in zip(self._varying, values, strict=True):
+            words[place] = value
+
+    def result(self, call: int) -> int:
+        """What a call has returned, the last one for -1. Only the lower half of it counts if that is an int."""
+        return self.words[_CALL * call + _CALL - 1]
+
+
+# The words of a record, which the function reads, and the last one, which it writes: whether a loop of the prologue has
+# reached its limit.
+_WORDS = (
+    "prologue", "block", "scalars", "words", "reals", "real_places", "wholes", "whole_places", "reciprocals",
+    "reciprocal_places", "width_place", "width", "height_place", "height", "stopped_place", "calls", "calls_count",
+    "stopped",
+)  # fmt: skip
+_AT = {name: at for at, name in enumerate(_WORDS)}
+
+
+def _loaded(name: str, kind: str) -> str:
+    return f"""\
+  %at_{name} = getelementptr i64, ptr %record, i64 {_AT[name]}
+  %{name} = load {kind}, ptr %at_{name}
+"""
+
+
+def _loop(name: str, count: str, before: str, after: str, body: str) -> str:
+    """Runs a body `count` times; `%name_i` says how often it has been run."""
+    return f"""\
+{name}:
+  %{name}_i = phi i64 [0, %{before}], [%{name}_next, %{name}_body]
+  %{name}_more = icmp ult i64 %{name}_i, %{count}
+  br i1 %{name}_more, label %{name}_body, label %{after}
+{name}_body:
+{body}  %{name}_next = add i64 %{name}_i, 1
+  br label %{name}
+"""
+
+
+def _copies(name: str, places: str, before: str, after: str, copied: str) -> str:
+    """Copies scalars to words: pairs of numbers say from where to where."""
+    body = f"""\
+  %{name}_pair = getelementptr i64, ptr %{places}, i64 %{name}_i
+  %{name}_to = load i32, ptr %{name}_pair
+  %{name}_second = getelementptr i32, ptr %{name}_pair, i64 1
+  %{name}_from = load i32, ptr %{name}_second
+  %{name}_scalar = getelementptr i64, ptr %scalars, i32 %{name}_from
+  %{name}_word = getelementptr i32, ptr %words, i32 %{name}_to
+{copied}"""
+    return _loop(name, f"{name}s", before, after, body)
+
+
+_REAL = """\
+  %given = load double, ptr %real_scalar
+  %single = fptrunc double %given to float
+  store float %single, ptr %real_word
+"""
+_RECIPROCAL = """\
+  %divisor = load double, ptr %reciprocal_scalar
+  %quotient = fdiv double 1.0, %divisor
+  %rounded = fptrunc double %quotient to float
+  store float %rounded, ptr %reciprocal_word
+"""
+_WHOLE = """\
+  %bits = load i32, ptr %whole_scalar
+  store i32 %bits, ptr %whole_word
+"""
+
+def _given(at: int) -> str:
+    return f"""\
+  %at_{at} = getelementptr i64, ptr %call_row, i64 {1 + at}
+  %given_{at} = load i64, ptr %at_{at}
+"""
+
+
+_CALLED = f"""\
+  %call_row = getelementptr [{_CALL} x i64], ptr %calls, i64 %call_i
+  %call_function = load ptr, ptr %call_row
+{"".join(map(_given, range(_MOST)))}\
+  %call_result = call i64 %call_function({", ".join(f"i64 %given_{at}" for at in range(_MOST))})
+  %at_result = getelementptr i64, ptr %call_row, i64 {_CALL - 1}
+  store i64 %call_result, ptr %at_result
+"""
+
+_POINTERS = ("prologue", "block", "scalars", "words", "real_places", "whole_places", "reciprocal_places",
+             "width_place", "height_place", "stopped_place", "calls")  # fmt: skip
+_NUMBERS = ("reals", "wholes", "reciprocals", "width", "height", "calls_count")
+
+_TEXT = f"""\
+define void @frame_by_record(ptr %record) {{
+entry:
+{"".join(_loaded(name, "ptr") for name in _POINTERS)}\
+{"".join(_loaded(name, "i64") for name in _NUMBERS)}\
+  store i64 %width, ptr %width_place
+  store i64 %height, ptr %height_place
+  store i64 0, ptr %stopped_place
+  call void %prologue(ptr %block)
+  br label %real
+{_copies("real", "real_places", "entry", "whole", _REAL)}\
+{_copies("whole", "whole_places", "real", "reciprocal", _WHOLE)}\
+{_copies("reciprocal", "reciprocal_places", "whole", "call", _RECIPROCAL)}\
+{_loop("call", "calls_count", "reciprocal", "done", _CALLED)}\
+done:
+  %at_stopped = getelementptr i64, ptr %record, i64 {_AT["stopped"]}
+  %stopped = load i64, ptr %stopped_place
+  store i64 %stopped, ptr %at_stopped
+  ret void
+}}
+"""
+
+
+def prepared() -> Address | None:
+    """The function, which takes the address of a record. LLVM takes some milliseconds for it, once in a process."""
+    return function_of(_TEXT, "frame_by_record")
+
+
+class FrameRecord:
+    """The record of the frames of one program, over one shape."""
+
+    def __init__(
+        self, names: tuple[str, ...], machine: PrologueMachine, block: PrologueBlock, shape: tuple[int, int],
+        call: Address,
+    ) -> None:  # fmt: skip
+        self.shape = shape
+        self.words = block.words
+        """The numbers of a frame, where the calls find them."""
+        self._numbers = (c_double * len(machine.block.numbers)).from_buffer(machine.block.numbers.data)
+        self._fillers = machine.fillers
+        self._block = block
+        self._names = names
+        self._call = call
+        self._times = [at for at, name in machine.block.coords if name == TIME]
+        self._uniforms = [(at, 1 + names.index(name)) for at, name in machine.block.uniforms]
+        self._own = [(at, form, 1 + names.index(name)) for at, form, name in block.uniforms]
+        at_scalar = {number: at for at, number in machine.reals}
+        whole = {number: at // 2 for at, number in machine.wholes}
+        reals = _pairs([(to, at_scalar[number]) for to, number in block.locals])
+        wholes = _pairs([(to, whole[number]) for to, number in block.whole_locals])
+        reciprocals = _pairs([(to, at_scalar[number]) for to, number in block.reciprocals])
+        self._record = (c_int64 * len(_WORDS))()
+        self._held = reals, wholes, reciprocals, machine
+        self.calls: Any = None
+        """The calls that it makes."""
+        self._nothing = Launch(shape, {})
+        self._given: Inputs | None = None
+        self._has_more = bool(self._uniforms or self._own or self._fillers or block.cells or block.layers)
+        given: dict[str, int] = {
+            "prologue": machine.address, "block": machine.block.address, "scalars": machine.scalars.ctypes.data,
+            "words": block.words.ctypes.data, "reals": len(block.locals), "real_places": ctypes.addressof(reals),
+            "wholes": len(block.whole_locals), "whole_places": ctypes.addressof(wholes),
+            "reciprocals": len(block.reciprocals), "reciprocal_places": ctypes.addressof(reciprocals),
+            "width": shape[1], "height": shape[0], **machine.extents,
+        }  # fmt: skip
+        for name, value in given.items():
+            self._record[_AT[name]] = value
+        self._address = ctypes.addressof(self._record)
+
+    @classmethod
+    def of(
+        cls, kernel: Kernel, shader: Shader, machine: PrologueMachine, shape: tuple[int, int]
+    ) -> FrameRecord | None:
+        """The record of a program of a kernel; None if a frame needs anything else but numbers and what is remembered,
+        or this machine has no machine code. It has to be told what it `makes`."""
+        block = PrologueBlock(shader)
+        needs_more = kernel.strands or kernel.pictures or kernel.stages
+        if needs_more or not block.is_simple(shape) or any(name != TIME for _, name in machine.block.coords):
+            return None
+        call = prepared()
+        return None if call is None else cls(kernel.uniforms, machine, block, shape, call)
+
+    def makes(self, calls: CallList) -> None:
+        """Makes these calls from now on."""
+        self.calls = calls
+        self._record[_AT["calls"]], self._record[_AT["calls_count"]] = ctypes.addressof(calls.words), calls.count
+
+    def inputs(self, env: Env) -> Inputs:
+        """What a frame is computed from."""
+        return (env.abstime, *env.uniforms(self._names)) if self._names else (env.abstime,)
+
+    def forget(self) -> None:
+        """Another launch has put its numbers in the place of those of the record."""
+        self._given = None
+
+    def _give(self, inputs: Inputs, memory: StateMemory) -> None:
+        """Fills in what follows from other inputs than the time, if they have changed, and from what is remembered."""
+        given = inputs[1:]
+        if given != self._given:
+            self._given = given
+            for at, which in self._uniforms:
+                self._numbers[at] = inputs[which]
+            for at, form, which in self._own:
+                self._block.put(at, form, inputs[which])
+        for fill in self._fillers:
+            fill(memory, self._nothing)
+        wholes = self._block.wholes
+        for at, slot, ago in self._block.cells:
+            wholes[at] = memory.cell(slot, ago)
+        for at, slot in self._block.layers:
+            wholes[at] = memory.first_layer(slot)
+
+    def draw(self, inputs: Inputs, memory: StateMemory) -> bool:
+        """Makes the calls of a frame. Returns whether a loop of the prologue reached its limit."""
+        numbers = self._numbers
+        for at in self._times:
+            numbers[at] = inputs[0]
+        if self._has_more:
+            self._give(inputs, memory)
+        self._call(self._address)
+        return self._record[_STOPPED] != 0
+
+
+_STOPPED = _AT["stopped"]
+
+
+def _pairs(pairs: list[tuple[int, int]]) -> Any:
+    """Pairs of numbers, one after the other."""
+    flat = [number for pair in pairs for number in pair]
+    return (c_uint32 * max(2, len(flat)))(*flat)
+
+
+class RecordedSubgraph(ABC):
+    """A subgraph whose ticks may have a record."""
+
+    unit: Unit
+    stillness: Stillness
+    drawn: PictureHandle | None
+    """The picture of the last tick."""
+    may_record = False
+    """Whether its ticks may have a record."""
+    _record: FrameRecord | None = None
+    _recorded: Inputs | None = None
+    """What the record has drawn last from, unless another launch has drawn since."""
+
+    @property
+    @abstractmethod
+    def prologue(self) -> LaunchPrologue:
+        """The prologue of its ticks."""
+
+    def by_record(self, env: Env, shape: tuple[int, int]) -> PictureHandle | None:
+        """One tick, if a record of its launches can draw it: its picture, which is the last one if nothing in it
+        changes. Else None, and nothing has been done."""
+        record = self._record or self._first_record()
+        if record is None or shape != record.shape:
+            return None
+        inputs = record.inputs(env)
+        if inputs == self._recorded and self.drawn is not None and not self.unit.kernel.remembers:
+            return self.drawn
+        self.drawn = self.draw_by(record, inputs, env)
+        self.stillness.forget()
+        self._recorded = inputs
+        return self.drawn
+
+    def _first_record(self) -> FrameRecord | None:
+        """The record, once the prologue is machine code."""
+        machine = self.prologue.machine
+        if machine is not None and self.may_record:
+            self._record = self.new_record(machine)
+            self.may_record = self._record is not None
+        return self._record
+
+    def new_record(self, machine: PrologueMachine) -> FrameRecord | None:
+        """The record of its ticks; None if they cannot have one."""
+        return None
+
+    def draw_by(self, record: FrameRecord, inputs: Inputs, env: Env) -> PictureHandle:
+        """One tick by its record: draws a picture and advances the state."""
+        raise NotImplementedError
+
+    def forget_record(self) -> None:
+        """Another launch draws, with its numbers in the place of those of the record."""
+        self._recorded = None
+        if self._record is not None:
+            self._record.forget()
