@@ -6,7 +6,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +34,13 @@ class Stage:
 
     def __init__(self, folder: Path) -> None:
         self.said: list[str] = []
-        sound = Sound(Setup("patch.weft"), SoundOptions(is_silent=True))
-        self.recorder = Recorder(Reporter(EventLog(None), echo=self.said.append), sound, folder / "take")
+        self.sound = Sound(Setup("patch.weft"), SoundOptions(is_silent=True))
+        self.recorder = Recorder(Reporter(EventLog(None), echo=self.said.append), self.sound, folder / "take")
         self.clock = Clock()
+
+    def close(self) -> None:
+        self.recorder.close()
+        self.sound.close()
 
     def follow(self, picture: Values | None = None) -> None:
         """A frame with this picture, or one of its own."""
@@ -50,11 +55,11 @@ class Stage:
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    stage = Stage(tmp_path)
-    stage.recorder.start(SIZE, FPS, RATE)
-    stage.recorder.begin()
-    return stage
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    with closing(Stage(tmp_path)) as stage:
+        stage.recorder.start(SIZE, FPS, RATE)
+        stage.recorder.begin()
+        yield stage
 
 
 def test_frames_are_numbered_by_their_time_though_they_are_uneven() -> None:
@@ -191,8 +196,8 @@ def test_a_picture_of_a_device_that_is_lost_is_left_out(stage: Stage) -> None:
 
 
 def test_a_folder_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
-    stage = Stage(tmp_path / "gone")
-    stage.recorder.toggle(SIZE, FPS, RATE)
+    with closing(Stage(tmp_path / "gone")) as stage:
+        stage.recorder.toggle(SIZE, FPS, RATE)
     assert stage.said == [f"no recording: {tmp_path / 'gone'} cannot be written: No such file or directory"]
     assert stage.take is None
 
