@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,7 @@ def test_a_steady_tempo_is_what_a_render_has() -> None:
 # --- kernels ----------------------------------------------------------------------------------------------------------
 
 
+@cache
 def kernel(text: str) -> Kernel:
     (unit,) = build(Request(Source("test.weft", text), ContextTable())).units
     return unit.kernel
@@ -65,19 +67,19 @@ def kernel(text: str) -> Kernel:
 WIDTH, HEIGHT = 9, 3
 
 # What varies with x is computed at every element, in single precision on most machines.
-PICTURE = kernel("""
+PICTURE = """
     me<bpm> = 97
     display(fract(me@beats), me@beatphase(me@time ~ me@time + me@x * 6 - 3), me@measurephase)
-""")
-OTHERS = kernel("""
+"""
+OTHERS = """
     me<bpm> = 97
     display(me@bpm / 1000, (me@time(me@beats ~ me@beats + me@x * 8 - 4) - me@time) / 10, me@beat / 4)
-""")
-SOUND = kernel("""
+"""
+SOUND = """
     me<bpm> = 97
     pattern("0 1 [2 3] ~")::p<value, gate, since>
     audio(left: me@beats, right: me@measure, third: me@bpm, fourth: p@since, fifth: p@value)
-""")
+"""
 
 
 def shown(made: Kernel, executor: Executor, beats: Beats, seconds: float) -> Floats:
@@ -103,7 +105,7 @@ def machine(request: pytest.FixtureRequest) -> Executor:
 def test_a_picture_has_the_beat_of_this_function(machine: Executor, beats: Beats) -> None:
     x = (np.arange(WIDTH) + 0.5) / WIDTH
     for seconds in (beats.start + 0.31, beats.start - 0.02, HOUR + 2.3):
-        red, green, blue = shown(PICTURE, machine, beats, seconds)
+        red, green, blue = shown(kernel(PICTURE), machine, beats, seconds)
         assert turns(red - beats.at(seconds)).max() < 2e-6
         # An hour has 7000 beats, which single precision resolves to 0.0005: elements have to be given less.
         assert turns(green - [beats.at(each) for each in seconds + x * 6 - 3]).max() < 6e-4
@@ -116,7 +118,7 @@ def test_a_picture_has_the_beat_of_this_function(machine: Executor, beats: Beats
 def test_maps_of_the_beat_go_through_the_same_function(machine: Executor, beats: Beats) -> None:
     x = (np.arange(WIDTH) + 0.5) / WIDTH
     for seconds in (beats.start + 0.31, beats.start - 0.02):
-        red, green, blue = shown(OTHERS, machine, beats, seconds)
+        red, green, blue = shown(kernel(OTHERS), machine, beats, seconds)
         assert red[0, 0] * 1000 == pytest.approx(beats.bpm_at(seconds), rel=1e-6)
         expected = [beats.time_of(beats.at(seconds) + each) - seconds for each in x * 8 - 4]
         assert np.abs(green * 10 - expected).max() < 6e-4
@@ -129,8 +131,9 @@ def test_a_sound_has_the_beat_of_this_function(name: str, beats: Beats) -> None:
     rate, count = 8000, 4000
     times = beats.start - 0.25 + np.arange(count) / rate
     env = Env(16, 9, abstime=float(times[0]), inputs=beats.inputs)
-    launch = Launch((1, count), {"abstime": times}, {each: env.uniform(each) for each in SOUND.uniforms})
-    found, measure, bpm, since, value = MACHINES[name].load(SOUND).planes(StateMemory(SOUND.slots), launch)[:, 0]
+    made = kernel(SOUND)
+    launch = Launch((1, count), {"abstime": times}, {each: env.uniform(each) for each in made.uniforms})
+    found, measure, bpm, since, value = MACHINES[name].load(made).planes(StateMemory(made.slots), launch)[:, 0]
     passed = np.array([beats.at(each) for each in times])
     assert np.abs(found - passed).max() < 1e-8
     np.testing.assert_array_equal(measure, np.floor(passed / 4))

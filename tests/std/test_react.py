@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -12,13 +14,17 @@ from weft.names import hop_length
 
 HOP = hop_length(RATE) / RATE
 SOUND = "s = sin(tau * phasor(300)) * exp(-6 * fract(me@abstime * 2))\n"
-SAMPLES = heard(f"{SOUND}audio(s)\n", 0, 2)[:, 0]
 USE = f"#use std.react\n{SOUND}"
 FRAMES = range(60, 75)
 
 
+@cache
+def samples() -> NDArray[np.float32]:
+    return heard(f"{SOUND}audio(s)\n", 0, 2)[:, 0]
+
+
 def rows(name: str) -> NDArray[np.float64]:
-    return np.concatenate((np.zeros((1, len(ANALYSES[name].spec.outputs))), ANALYSES[name](RATE).feed(SAMPLES)))
+    return np.concatenate((np.zeros((1, len(ANALYSES[name].spec.outputs))), ANALYSES[name](RATE).feed(samples())))
 
 
 def at_frames(values: NDArray[np.float64], numbers: range = FRAMES) -> NDArray[np.float64]:
@@ -64,7 +70,7 @@ def test_gates_and_flashes_follow_hits() -> None:
 
 def test_bands_are_those_of_the_spectrum() -> None:
     found = shown("lows(s)", "mids(s)", "highs(s)")
-    levels = np.concatenate((np.zeros((1, 35)), Spectrum(RATE).feed(SAMPLES)))
+    levels = np.concatenate((np.zeros((1, 35)), Spectrum(RATE).feed(samples())))
     assert found == pytest.approx(np.stack([at_frames(levels[:, n]) for n in range(3)], axis=1), abs=1e-3)
     assert found[:, 1].max() > 0.5
 
@@ -72,7 +78,7 @@ def test_bands_are_those_of_the_spectrum() -> None:
 def test_a_spectrum_is_read_at_a_place_and_meters_stand_as_high() -> None:
     program = offline(f"{USE}display(spectrum(s), spectrum(s, 0.3, 0.5), meters(s, 4, 0))\n")
     picture = program.at(1.1)
-    levels = np.concatenate((np.zeros((1, 51)), Spectrum(RATE, 48).feed(SAMPLES)))[:, 3:]
+    levels = np.concatenate((np.zeros((1, 51)), Spectrum(RATE, 48).feed(samples())))[:, 3:]
 
     def at(time: float, place: float) -> float:
         bands = [np.interp(time, np.arange(len(levels)) * HOP, band) for band in levels.T]
