@@ -315,6 +315,9 @@ def _write_bad(weft, name):
         case "binary":
             (folder / "bad.weft").write_bytes(bytes(range(256)) * 100)
             return "it is not a text"
+        case "utf-16":
+            (folder / "bad.weft").write_bytes("display(me@x)\n".encode("utf-16"))
+            return "it is a text in UTF-16: save it as UTF-8"
         case "zeros":
             (folder / "bad.weft").write_bytes(bytes(1000))
             return "binary"
@@ -353,8 +356,8 @@ def _write_bad(weft, name):
 
 @pytest.mark.parametrize(
     ("name", "code"),
-    [("binary", 3), ("zeros", 3), ("large", 3), ("folder", 3), ("nested", 1), ("loop", 1), ("width", 1),
-     ("no picture", 1), ("bad picture", 1), ("include", 1), ("cycle", 1)],
+    [("binary", 3), ("utf-16", 3), ("zeros", 3), ("large", 3), ("folder", 3), ("nested", 1), ("loop", 1),
+     ("width", 1), ("no picture", 1), ("bad picture", 1), ("include", 1), ("cycle", 1)],
 )  # fmt: skip
 def test_bad_input_is_one_clear_error(weft, name, code):
     words = _write_bad(weft, name)

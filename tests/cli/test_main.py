@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -59,6 +60,25 @@ def test_a_command_misspelt(weft):
 def test_a_file_that_is_not_there(weft, command):
     done = weft(command, "nosuch.weft", code=3)
     assert "nosuch.weft cannot be read" in done.stderr
+
+
+# Root reads everything, unless it gives that up.
+_AS_ANYBODY = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+
+
+@pytest.mark.skipif(bool(_AS_ANYBODY) and shutil.which("setpriv") is None, reason="root can read the file")
+@pytest.mark.parametrize(
+    "command", all_but(2, ["check", "run --headless", "fmt", "render -o a.png", "devices", "bench", "send"])
+)
+def test_a_file_that_may_not_be_read(weft, command):
+    """It is told of as any other file that cannot be read, and not as a wrong use of the command."""
+    weft.file("mine.weft", "display(me@x)").chmod(0)
+    name, *options = command.split()
+    line = [*_AS_ANYBODY, sys.executable, "-m", "weft", name, "mine.weft", *options]
+    done = subprocess.run(line, cwd=weft.folder, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == MISSING, done.stderr
+    assert done.stderr.splitlines()[-1] == "weft: mine.weft cannot be read: permission denied"
+
 
 
 @pytest.mark.parametrize("command", ["check", "compile", "graph", "devices", "bench"])

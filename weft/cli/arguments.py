@@ -84,7 +84,7 @@ ALLOW = click.option("--allow", "permissions", type=_Allowed(), multiple=True, c
                      "WEFT_ALLOW says it too.")  # fmt: skip
 
 # Read by weft itself, which reports problems of a file in its own words and with its own exit code.
-FILE = click.argument("file", type=click.Path())
+FILE = click.argument("file", type=click.Path(readable=False))
 
 
 SAMPLES = click.option("--samples", type=click.IntRange(1, 8), metavar="N",

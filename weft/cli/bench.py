@@ -214,7 +214,7 @@ _LONG_ENOUGH = 0.2
 
 
 @click.command("bench", epilog="\n\n".join((_OF_PATCHES, _OF_WAYS, _OF_CARDS)))
-@click.argument("patches", nargs=-1, type=click.Path(), metavar="[FILE]…")
+@click.argument("patches", nargs=-1, type=click.Path(readable=False), metavar="[FILE]…")
 @click.option("--backends", metavar="NAMES", default="", help=f"Which to measure: {', '.join(_EXECUTORS)} (the "
               "reference machine, WebAssembly, numpy, machine code with the same bits everywhere, machine code), or "
               "those of graphics cards, such as gl; default: all but exact and wasm.")

@@ -30,7 +30,7 @@ _ROUNDS = 10
 
 
 @click.command("check")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(readable=False, allow_dash=True))
 @click.option("--json", "as_json", is_flag=True, help="Diagnostics as JSON on stdout.")
 @click.option("--fix", is_flag=True, help="First mend what is known for sure, such as a missing #use.")
 @click.option("--for", "target", type=click.Choice([_WEB]), help="Also what a page in a browser cannot do of it.")

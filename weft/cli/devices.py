@@ -99,7 +99,7 @@ class _Room:
 
 
 @click.command("devices")
-@click.argument("file", type=click.Path(), required=False)
+@click.argument("file", type=click.Path(readable=False), required=False)
 @click.option("--json", "as_json", is_flag=True, help="The same as JSON on stdout.")
 @ALLOW
 def command(file: str | None, as_json: bool, permissions: Permissions) -> None:

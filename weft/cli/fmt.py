@@ -23,7 +23,7 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 @click.command("fmt")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(allow_dash=True))
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(readable=False, allow_dash=True))
 @click.option("--check", "is_check", is_flag=True, help="Write nothing; end with 1 if a file would change.")
 @click.option("--diff", "is_diff", is_flag=True, help="Write nothing; show what would change.")
 def command(files: Sequence[str], is_check: bool, is_diff: bool) -> int:

@@ -186,7 +186,8 @@ class _WarpParam(_WarpType):
 
 
 @click.command("run")
-@click.argument("files", metavar="[FILE]...", type=click.Path(path_type=Path, allow_dash=True), nargs=-1)
+@click.argument("files", metavar="[FILE]...", nargs=-1,
+                type=click.Path(path_type=Path, readable=False, allow_dash=True))
 @click.option("--watch-dir", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR",
               help="Play the patches of a folder, one after another.")
 @click.option("--backend", metavar="NAME", help="What runs each context: visual=vm, or vector for all.")
@@ -233,7 +234,8 @@ class _WarpParam(_WarpType):
               envvar="WEFT_OSC", help="Where osc_send sends; WEFT_OSC says it too.")
 @click.option("--lights", type=_LightAddressParam(), multiple=True, metavar="PROTOCOL[:HOST]",
               help=f"Where lights(…) goes: {FORMS}. May be repeated.")
-@click.option("--stream-keys", type=click.Path(path_type=Path), metavar="FILE", envvar="WEFT_STREAM_KEYS",
+@click.option("--stream-keys", type=click.Path(path_type=Path, readable=False), metavar="FILE",
+              envvar="WEFT_STREAM_KEYS",
               help='The keys for servers that display(…, to: "rtmp://…") names: a file that only you can read, with an '
               "address and its key in each line. WEFT_STREAM_KEYS says it too.")
 @click.option("--fade", type=NumberRange(0, 60), metavar="S", help="Seconds in which a save fades in; 0 is a cut.")

@@ -23,10 +23,10 @@ _LONG, _PATIENCE = 1.0, 60.0
 
 
 @click.command("send")
-@click.argument("file", type=click.Path(allow_dash=True))
+@click.argument("file", type=click.Path(readable=False, allow_dash=True))
 @click.option("--to", type=click.IntRange(1), metavar="PROCESS",
               help="The performance with this process, if several run.")
-@click.option("--as", "stands_for", type=click.Path(), metavar="FILE",
+@click.option("--as", "stands_for", type=click.Path(readable=False), metavar="FILE",
               help="What is piped in is FILE as it would be saved: its performance plays it.")
 def command(file: str, to: int | None, stands_for: str | None) -> int:
     """Have the performance of FILE play it as it is now, without a save; - is what is piped in. If nobody plays FILE,

@@ -12,6 +12,7 @@ import math
 import re
 import unicodedata
 from bisect import bisect_left
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -81,7 +82,10 @@ def decode(data: bytes) -> str:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as failure:
-        raise UnreadableError("it is not a text in UTF-8") from failure
+        # As PowerShell writes it with >, and as editors do that call it Unicode.
+        is_utf_16 = data.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
+        reason = "it is a text in UTF-16: save it as UTF-8" if is_utf_16 else "it is not a text in UTF-8"
+        raise UnreadableError(reason) from failure
     if "\0" in text:
         raise UnreadableError("it is a binary file, not a text")
     return text

@@ -71,7 +71,7 @@ def look(path: Path, kind: Kind) -> FileState:
     except (FileNotFoundError, NotADirectoryError, ValueError):  # the last for a name with a null byte
         return FileState(kind, problem="there is no such file")
     except OSError as problem:
-        return FileState(kind, problem=f"it cannot be read ({problem.strerror})")
+        return FileState(kind, problem=str(problem.strerror).lower())
 
 
 def _read(file: BinaryIO) -> FileState:
