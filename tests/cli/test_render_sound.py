@@ -304,3 +304,41 @@ def test_many_channels_are_in_a_wav_and_too_many_for_a_flac_are_told(weft):
         assert np.argmax(spectrum) == 10 * (number + 1)
     said = weft("render", "many.weft", "-o", "many.flac", "--duration", "0.1", code=3).stderr
     assert "a .flac has 8 channels at most, and the patch 16 (-o many.wav has them all)" in said
+
+
+# Interrupts a render when the library that writes its sound calls for the n-th time what writes to the file, or moves
+# in it.
+_INTERRUPTED = """\
+import signal, sys
+import weft.cli.render as render
+
+class Interrupted(render._ReportingFile):
+    calls = 0
+
+def interrupting(name):
+    act = getattr(render._ReportingFile, name)
+    def method(self, *args):
+        Interrupted.calls += 1
+        if Interrupted.calls == {call}:
+            signal.raise_signal(signal.SIGINT)
+        return act(self, *args)
+    return method
+
+setattr(Interrupted, {name!r}, interrupting({name!r}))
+render._ReportingFile = Interrupted
+from weft.cli import main
+code = main()
+assert Interrupted.calls >= {call}
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize(("name", "call"), all_but(2, [("write", 1), ("write", 20), ("seek", 1), ("tell", 9)]))
+def test_an_interrupt_while_it_is_written_leaves_nothing(sounding, name, call):
+    """The library would lose it, and go on or say that it cannot write."""
+    code = _INTERRUPTED.format(name=name, call=call)
+    run = [sys.executable, "-c", code, "render", "tone.weft", "-o", "cut.wav", "--duration", "20"]
+    done = subprocess.run(run, cwd=sounding.folder, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (130, "weft: interrupted")
+    assert "Traceback" not in done.stderr
+    assert not [path for path in sounding.folder.iterdir() if "cut" in path.name]

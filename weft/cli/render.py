@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import signal
 import sys
 import time
 from collections import deque
@@ -591,14 +592,51 @@ def _write_sound(offline: Offline, span: _RenderSpan, rate: float, path: Path) -
         with _ReportingFile(temporary, "wb+") as raw:
             try:
                 form = round(rate), first.shape[1], _SAMPLE_FORMAT
-                with soundfile.SoundFile(raw, "w", *form, format=kind) as file:
-                    for block in chain([first], blocks):
+                with _Interrupts() as interrupts, soundfile.SoundFile(raw, "w", *form, format=kind) as file:
+                    for block in interrupts.admitted(chain([first], blocks)):
                         file.write(block)
                         raw.check()
             except (soundfile.SoundFileError, AssertionError) as problem:
                 raw.check()
                 raise Missing(f"{path} cannot be written: {problem}") from problem
             raw.check()
+
+
+class _Interrupts:
+    """Interrupts wait meanwhile, except while something is computed. In a function that a library of C calls, the
+    exception would be lost, and a traceback be printed."""
+
+    def __enter__(self) -> _Interrupts:
+        self._has_come = self._is_admitted = False
+        self._before = signal.signal(signal.SIGINT, self._come)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+        self._raise()
+
+    def admitted(self, values: Iterable[T]) -> Iterator[T]:
+        """The values, each of which is computed when it is asked for."""
+        rest = iter(values)
+        while True:
+            self._is_admitted = True
+            try:
+                self._raise()
+                value = next(rest)
+            except StopIteration:
+                return
+            finally:
+                self._is_admitted = False
+            yield value
+
+    def _come(self, *_: object) -> None:
+        self._has_come = True
+        if self._is_admitted:
+            self._raise()
+
+    def _raise(self) -> None:
+        if self._has_come:
+            raise KeyboardInterrupt
 
 
 class _ReportingFile(io.FileIO):
