@@ -65,6 +65,10 @@ TURNED = "#slider a<v> = 0, 1, 0.4\ndisplay(me@x * a@v, sin(a@v * 2 + me@time), 
 RECORDED = {
     "the time": "display(me@x * fract(me@time * 3), sin(me@time), hash(me@x, me@absframe))\n",
     "turned": TURNED,
+    "what divides exactly": (
+        "#slider a<v> = 0, 1, 0.4\nb = sin(me@time * 9)\n"
+        "display(floor(me@px / a@v) / 9, floor(me@px / b) / 9, floor(me@px / 3) / 9)\n"
+    ),
     "what divides": "#slider a<v> = 0, 1, 0.4\ndisplay(me@x / a@v, me@y / sin(me@time * 9), me@x * (me@y - 0.5) / 3)\n",
     "feedback": (
         "trail<v> = max(hash(me@px, me@py, me@absframe), prev(trail@v) * (0.9 + 0.01 * sin(me@time)))\n"

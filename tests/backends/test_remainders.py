@@ -4,6 +4,7 @@ processor. And of two zeros, a minimum and a maximum are the second one."""
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -21,6 +22,8 @@ from weft.backends.native.executor import NativeExecutor
 from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import ReferenceExecutor
 from weft.backends.wasm import WasmExecutor
+from weft.codegen.cuda import Cuda
+from weft.codegen.glsl import Glsl
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.target import ISAS
 from weft.ir.rates import Rate
@@ -119,6 +122,25 @@ def test_rests_of_singles_are_less_than_a_turn(machine: tuple[str, Executor]) ->
     rests(lambda operands: computed(executor, "mod", operands), name, np.float32)
     a, _ = remainder_operands(np.float32, 200)
     check(name, a, np.ones_like(a), computed(executor, "fract", [a]))
+
+
+# What drivers make of a · b · c.
+OTHER_ORDER = re.compile(r"(\w+) \* ([\w.-]+) \* (real_in\([^;]*?<< 23u\));")
+
+
+@pytest.mark.parametrize("name", ["glsl", "cuda"])
+def test_rests_do_not_depend_on_the_order_of_products(
+    name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    language = {"glsl": Glsl, "cuda": Cuda}[name]
+    other = {key: OTHER_ORDER.sub(r"\1 * \3 * \2;", text) for key, text in language.prelude.items()}
+    assert sum(text != language.prelude[key] for key, text in other.items()) == 1
+    monkeypatch.setattr(language, "prelude", other)
+    a = np.float32([1e38, 2.9e38, -3.3e38, 1e30, 5e-30])
+    for period in (np.float32(9e31), np.float32(-2e31), np.float32(1e-20)):
+        given = a if abs(period) > 1 else a[-1:]
+        got = computed(executor_on(name, request), "mod", [given, float(period)])
+        check(name, given, np.full_like(given, period), got)
 
 
 def test_a_program_may_take_many_rests(machine: tuple[str, Executor]) -> None:

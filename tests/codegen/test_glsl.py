@@ -10,6 +10,7 @@ import pytest
 
 from weft.codegen import glsl
 from weft.codegen.clike.expressions import ExpressionText, applied, assignment, choice, literal
+from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.language import Identifiers, identifier, remark
 from weft.codegen.clike.prelude import PRELUDE, called_in, real_text
 from weft.codegen.clike.shader import FirstLayer, LaunchExtent, Shader, UnsuitableError, plain
@@ -287,6 +288,16 @@ def test_functions_stand_behind_those_that_they_call() -> None:
 def test_turns_are_only_taken_out_of_what_may_be_large(angle: str, is_small: bool) -> None:
     outermost = main_of(shader_of(f"display(sin({angle}) * me@y)\n")).splitlines()[-2]
     assert ("sinpi(" not in outermost and "sin(3.1415927 * " in outermost) == is_small
+
+
+def test_compute_shaders_say_what_must_not_be_reordered() -> None:
+    """The version of shaders that draw has no word for that."""
+    (unit,) = build(Request(Source("p.weft", "display(fract(me@x / me@y), me@x % me@y, 0)\n"), ContextTable())).units
+    forms = glsl.drawn_or_tiled(unit.kernel, True, NumberedKernel.of(unit.kernel))
+    for shader in (forms.drawn, forms.tiles[-1]):
+        exact = re.findall(r"(\w*) float (?:rest|left|nearer) = ", shader.text)
+        assert set(exact) == {"precise" if shader.tile else ""}
+        assert len(exact) == 6
 
 
 def test_what_reads_more_than_every_driver_lets_it_is_refused() -> None:

@@ -217,9 +217,9 @@ def test_names_of_the_language_are_left_alone() -> None:
         assert f"float {name}_2 = " in main
 
 
-def test_a_quotient_that_is_rounded_down_is_looked_at_again() -> None:
-    assert "whole_ratio(me_x, me_y)" in shader_of("display(floor(me@x / me@y))\n").text
-    assert "floor(me_x / me_y)" in glsl.fragment(units_of("display(floor(me@x / me@y))\n")[0].kernel).text
+def test_a_quotient_from_which_something_jumps_is_exact() -> None:
+    assert "floor(exact_ratio(me_x, me_y))" in shader_of("display(floor(me@x / me@y))\n").text
+    assert "exact_ratio" not in shader_of("display(me@x / me@y)\n").text
 
 
 def test_a_value_by_itself_is_not_left_to_the_compiler() -> None:

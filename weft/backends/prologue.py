@@ -20,7 +20,8 @@ from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import Interpreter, Machine, ReferenceExecutor
 from weft.codegen.clike.reads import ReadSite, strands_of
 from weft.codegen.clike.shader import (
-    FirstLayer, LaunchExtent, LevelExtent, OneOver, PastCell, PastValue, Shader, SidePart, Source, Uniform
+    FirstLayer, LaunchExtent, LevelExtent, OneOver, Part, PastCell, PastValue, Shader, SidePart, Source, Uniform,
+    one_over
 )
 from weft.codegen.kernel import Kernel
 from weft.codegen.native.module import FRAME, emit_prologue, prologue_length
@@ -134,8 +135,9 @@ _FOUR = 4
 
 _Number: TypeAlias = Callable[[Machine, int], float]
 
-_Form: TypeAlias = Literal["real", "whole", "reciprocal"]
-"""How a number is in a block: in single precision, as 32 bits, or as 1 / n in single precision."""
+_Form: TypeAlias = Literal["real", "whole"] | Part
+"""How a number is in a block: in single precision, as 32 bits, or as a part of 1 / n in single precision."""
+_FORMS: tuple[_Form, ...] = ("real", "whole", "nearest", "lower", "rest")
 
 
 class LaunchPrologue:
@@ -187,10 +189,8 @@ class PrologueBlock:
         self._reals = (c_float * len(self.words)).from_buffer(self.words.data)
         self.wholes = (c_uint32 * len(self.words)).from_buffer(self.words.data)
         """The block as whole numbers."""
-        self.locals: list[tuple[int, int]] = []
-        """The places of locals, with their numbers; those of whole ones, and those of reciprocals of locals."""
-        self.whole_locals: list[tuple[int, int]] = []
-        self.reciprocals: list[tuple[int, int]] = []
+        self.locals: dict[_Form, list[tuple[int, int]]] = {form: [] for form in _FORMS}
+        """The places of locals, with their numbers, by their forms."""
         self.uniforms: list[tuple[int, _Form, str]] = []
         """The places of uniforms, their forms, and their names."""
         self.cells: list[tuple[int, str, int]] = []
@@ -206,9 +206,7 @@ class PrologueBlock:
                     self.put(at, form, shader.numbers[place])
                     continue
                 case Scalar("local", key):
-                    {"real": self.locals, "whole": self.whole_locals, "reciprocal": self.reciprocals}[form].append(
-                        (at, int(key))
-                    )
+                    self.locals[form].append((at, int(key)))
                     continue
                 case Scalar("uniform", key):
                     self.uniforms.append((at, form, str(key)))
@@ -221,17 +219,17 @@ class PrologueBlock:
                 case LaunchExtent() | SidePart() as extent:
                     self._extents.append((at, form, extent))
             self._others.append((at, form, _reader(source)))
+        self._real_locals = self.locals["real"]
+        self._other_locals = [(form, *each) for form in _FORMS[1:] for each in self.locals[form]]
 
     def packed(self, machine: Machine, finished: int) -> npt.NDArray[np.uint32]:
         """The block of a launch; `finished` is 1 for programs that read state between ticks, else 0. It is valid until
         the next one is packed."""
-        reals, wholes, found = self._reals, self.wholes, machine.locals
-        for at, number in self.locals:
+        reals, found = self._reals, machine.locals
+        for at, number in self._real_locals:
             reals[at] = found[number]
-        for at, number in self.whole_locals:
-            wholes[at] = int(found[number])
-        for at, number in self.reciprocals:
-            reals[at] = _reciprocal(found[number])
+        for form, at, number in self._other_locals:
+            self.put(at, form, found[number])
         for at, form, value in self._others:
             self.put(at, form, value(machine, finished))
         return self.words
@@ -241,10 +239,10 @@ class PrologueBlock:
         match form:
             case "real":
                 self._reals[at] = value
-            case "reciprocal":
-                self._reals[at] = _reciprocal(value)
             case "whole":
                 self.wholes[at] = int(value)
+            case part:
+                self._reals[at] = one_over(value, part)
 
     def is_simple(self, shape: tuple[int, int]) -> bool:
         """Whether there is nothing but locals, uniforms, what is known of rings, and the extents of a picture of this
@@ -262,12 +260,8 @@ class PrologueBlock:
 
 def _form_of(uniform: Uniform) -> _Form:
     if isinstance(uniform.source, OneOver):
-        return "reciprocal"
+        return uniform.source.part
     return "real" if uniform.kind == "float" else "whole"
-
-
-def _reciprocal(value: float) -> float:
-    return 1 / value if value else math.copysign(math.inf, value)
 
 
 def line(given: Any, count: int) -> npt.NDArray[np.float32]:

@@ -59,8 +59,9 @@ class CallList:
 # The words of a record, which the function reads, and the last one, which it writes: whether a loop of the prologue has
 # reached its limit.
 _WORDS = (
-    "prologue", "block", "scalars", "words", "reals", "real_places", "wholes", "whole_places", "reciprocals",
-    "reciprocal_places", "width_place", "width", "height_place", "height", "stopped_place", "calls", "calls_count",
+    "prologue", "block", "scalars", "words", "reals", "real_places", "wholes", "whole_places", "nearests",
+    "nearest_places", "lowers", "lower_places", "rests", "rest_places",
+    "width_place", "width", "height_place", "height", "stopped_place", "calls", "calls_count",
     "stopped",
 )  # fmt: skip
 _AT = {name: at for at, name in enumerate(_WORDS)}
@@ -104,16 +105,41 @@ _REAL = """\
   %single = fptrunc double %given to float
   store float %single, ptr %real_word
 """
-_RECIPROCAL = """\
-  %divisor = load double, ptr %reciprocal_scalar
+_NEAREST = """\
+  %divisor = load double, ptr %nearest_scalar
   %quotient = fdiv double 1.0, %divisor
   %rounded = fptrunc double %quotient to float
-  store float %rounded, ptr %reciprocal_word
+  store float %rounded, ptr %nearest_word
 """
 _WHOLE = """\
   %bits = load i32, ptr %whole_scalar
   store i32 %bits, ptr %whole_word
 """
+
+
+def _part(name: str, made: str) -> str:
+    """A part of 1 over a single, as `one_over` computes it: the lower one has 29 digits fewer than a double."""
+    return f"""\
+  %{name}_given = load double, ptr %{name}_scalar
+  %{name}_single = fptrunc double %{name}_given to float
+  %{name}_divisor = fpext float %{name}_single to double
+  %{name}_share = fdiv double 1.0, %{name}_divisor
+  %{name}_bits = bitcast double %{name}_share to i64
+  %{name}_upper = and i64 %{name}_bits, -536870912
+  %{name}_below = bitcast i64 %{name}_upper to double
+{made}  store float %{name}_rounded, ptr %{name}_word
+"""
+
+
+_LOWER = _part("lower", "  %lower_rounded = fptrunc double %lower_below to float\n")
+_REST = _part("rest", """\
+  %left = fsub double %rest_share, %rest_below
+  %is_left = fcmp one double %left, 0.0
+  %little = fmul double %rest_share, 0x3C30000000000000
+  %left_or_little = select i1 %is_left, double %left, double %little
+  %rest_rounded = fptrunc double %left_or_little to float
+""")
+
 
 def _given(at: int) -> str:
     return f"""\
@@ -131,9 +157,9 @@ _CALLED = f"""\
   store i64 %call_result, ptr %at_result
 """
 
-_POINTERS = ("prologue", "block", "scalars", "words", "real_places", "whole_places", "reciprocal_places",
-             "width_place", "height_place", "stopped_place", "calls")  # fmt: skip
-_NUMBERS = ("reals", "wholes", "reciprocals", "width", "height", "calls_count")
+_POINTERS = ("prologue", "block", "scalars", "words", "real_places", "whole_places", "nearest_places", "lower_places",
+             "rest_places", "width_place", "height_place", "stopped_place", "calls")  # fmt: skip
+_NUMBERS = ("reals", "wholes", "nearests", "lowers", "rests", "width", "height", "calls_count")
 
 _TEXT = f"""\
 define void @frame_by_record(ptr %record) {{
@@ -146,9 +172,11 @@ entry:
   call void %prologue(ptr %block)
   br label %real
 {_copies("real", "real_places", "entry", "whole", _REAL)}\
-{_copies("whole", "whole_places", "real", "reciprocal", _WHOLE)}\
-{_copies("reciprocal", "reciprocal_places", "whole", "call", _RECIPROCAL)}\
-{_loop("call", "calls_count", "reciprocal", "done", _CALLED)}\
+{_copies("whole", "whole_places", "real", "nearest", _WHOLE)}\
+{_copies("nearest", "nearest_places", "whole", "lower", _NEAREST)}\
+{_copies("lower", "lower_places", "nearest", "rest", _LOWER)}\
+{_copies("rest", "rest_places", "lower", "call", _REST)}\
+{_loop("call", "calls_count", "rest", "done", _CALLED)}\
 done:
   %at_stopped = getelementptr i64, ptr %record, i64 {_AT["stopped"]}
   %stopped = load i64, ptr %stopped_place
@@ -183,11 +211,12 @@ class FrameRecord:
         self._own = [(at, form, 1 + names.index(name)) for at, form, name in block.uniforms]
         at_scalar = {number: at for at, number in machine.reals}
         whole = {number: at // 2 for at, number in machine.wholes}
-        reals = _pairs([(to, at_scalar[number]) for to, number in block.locals])
-        wholes = _pairs([(to, whole[number]) for to, number in block.whole_locals])
-        reciprocals = _pairs([(to, at_scalar[number]) for to, number in block.reciprocals])
+        copied = {
+            form: _pairs([(to, (whole if form == "whole" else at_scalar)[number]) for to, number in places])
+            for form, places in block.locals.items()
+        }
         self._record = (c_int64 * len(_WORDS))()
-        self._held = reals, wholes, reciprocals, machine
+        self._held = copied, machine
         self.calls: Any = None
         """The calls that it makes."""
         self._nothing = Launch(shape, {})
@@ -195,10 +224,9 @@ class FrameRecord:
         self._has_more = bool(self._uniforms or self._own or self._fillers or block.cells or block.layers)
         given: dict[str, int] = {
             "prologue": machine.address, "block": machine.block.address, "scalars": machine.scalars.ctypes.data,
-            "words": block.words.ctypes.data, "reals": len(block.locals), "real_places": ctypes.addressof(reals),
-            "wholes": len(block.whole_locals), "whole_places": ctypes.addressof(wholes),
-            "reciprocals": len(block.reciprocals), "reciprocal_places": ctypes.addressof(reciprocals),
-            "width": shape[1], "height": shape[0], **machine.extents,
+            "words": block.words.ctypes.data, "width": shape[1], "height": shape[0], **machine.extents,
+            **{f"{form}s": len(places) for form, places in block.locals.items()},
+            **{f"{form}_places": ctypes.addressof(pairs) for form, pairs in copied.items()},
         }  # fmt: skip
         for name, value in given.items():
             self._record[_AT[name]] = value

@@ -5,9 +5,10 @@ Rows of textures are rows of the picture, from top to bottom.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import ClassVar
@@ -18,7 +19,7 @@ from weft.codegen.clike.language import (
     C_TYPES, CodeLine, Language, ProgramParts, Type, block, document, packed_pixel, remark, structure
 )
 from weft.codegen.clike.pieces import is_crowded, pieces_of
-from weft.codegen.clike.prelude import functions_in
+from weft.codegen.clike.prelude import EXACT_RATIOS, functions_in
 from weft.codegen.clike.shader import Bound, Forms, LaunchExtent, Shader, UnsuitableError, image_to_write
 from weft.codegen.clike.texture_functions import TEXTURE_FUNCTIONS, survey
 from weft.codegen.kernel import Kernel
@@ -85,6 +86,9 @@ _RESERVED = frozenset(
     """.split()  # noqa: SIM905 - this is read more easily than a list of strings
 )
 
+# Values that are wrong if a compiler reorders the terms that they are made of.
+_AS_WRITTEN = re.compile(r"^( +)(float (?:rest|left|nearer) = )", re.MULTILINE)
+
 
 @dataclass(frozen=True)
 class Glsl(Language):
@@ -94,10 +98,13 @@ class Glsl(Language):
     """The side of the squares of pixels that are computed instead of drawn; None for fragment shaders."""
     macros: frozenset[str] = frozenset()
     """The macros of a text that holds several programs, this one included."""
+    has_precise: bool = False
+    """Whether its version knows which values a compiler must compute as they are written."""
 
     name: ClassVar[str] = "glsl"
     types: ClassVar[Mapping[Type, str]] = MappingProxyType({**C_TYPES, "two": "vec2", "four": "vec4"})
     has_fract: ClassVar[bool] = True
+    exact: ClassVar[Mapping[str, str]] = EXACT_RATIOS
 
     targets: ClassVar[int] = TARGETS
     """The number of targets that can be drawn to at once."""
@@ -114,6 +121,10 @@ class Glsl(Language):
     @property
     def taken(self) -> frozenset[str]:
         return self.reserved | self.macros
+
+    def functions(self, names: Iterable[str], loops: bool = True) -> list[str]:
+        found = super().functions(names, loops)
+        return [_AS_WRITTEN.sub(r"\1precise \2", text) for text in found] if self.has_precise else found
 
     def array(self, slot: StateSlot) -> str:
         return array_of(slot)
@@ -203,7 +214,8 @@ class Glsl(Language):
         lines = [*map(CodeLine, start), *parts.body, *map(CodeLine, ends)]
         top = ["#version 430 core", f"layout(local_size_x = {tile}, local_size_y = {tile}) in;"]
         main = block("void main()", lines)
-        return document(self, parts, top, [*self._given(parts), heads], main, tile=tile)
+        computed = replace(self, has_precise=True)
+        return document(computed, parts, top, [*self._given(parts), heads], main, tile=tile)
 
 
     def coordinates(self, parts: ProgramParts, ends: Sequence[str]) -> list[CodeLine]:
@@ -236,7 +248,8 @@ class Glsl(Language):
         lines = [*map(CodeLine, start), *parts.body, *map(CodeLine, ends)]
         main = block("void main()", lines)
         top = ["#version 430 core", f"layout(local_size_x = {WORKGROUP}) in;"]
-        return document(self, parts, top, [*self._given(parts), buffers], main, workgroup=WORKGROUP)
+        computed = replace(self, has_precise=True)
+        return document(computed, parts, top, [*self._given(parts), buffers], main, workgroup=WORKGROUP)
 
     def _given(self, parts: ProgramParts) -> list[list[str]]:
         """The declarations of the inputs, in groups."""

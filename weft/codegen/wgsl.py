@@ -16,7 +16,7 @@ from typing import ClassVar
 from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage, KernelNames
 from weft.codegen.clike.expressions import ExpressionText, applied
 from weft.codegen.clike.language import CodeLine, ProgramParts, Type, block
-from weft.codegen.clike.prelude import HALF_TURNS, ORDERS, PRELUDE, functions_in
+from weft.codegen.clike.prelude import EXACT_RATIOS, HALF_TURNS, ORDERS, PRELUDE, functions_in
 from weft.codegen.clike.shader import Bound, Shader, Uniform, UnsuitableError
 from weft.ir.expr import StateSlot
 
@@ -119,7 +119,7 @@ class Wgsl(KernelLanguage):
     reserved: ClassVar[frozenset[str]] = _RESERVED
     prelude: ClassVar[Mapping[str, str]] = MappingProxyType({**ORDERS, **PRELUDE})
     helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**HALF_TURNS, **ENDS, **functions_in(_CENTRE)})
-    whole_ratio: ClassVar[str | None] = "whole_ratio"
+    exact: ClassVar[Mapping[str, str]] = EXACT_RATIOS
     words: ClassVar[Mapping[str, str]] = MappingProxyType({
         "float": "f32", "uint": "u32", "int": "i32", "uchar": "u32", "pair": "vec2f", "bits_in": "bitcast<u32>",
         "real_in": "bitcast<f32>", "nearest": "round", "min": "least", "max": "most",

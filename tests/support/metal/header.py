@@ -71,13 +71,15 @@ float precise_cos(float x) { return __builtin_cosf(x); }
 float precise_sqrt(float x) { return __builtin_sqrtf(x); }
 float precise_min(float a, float b) { return __builtin_fminf(a, b); }
 float precise_max(float a, float b) { return __builtin_fmaxf(a, b); }
+float whole_fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 }
 """
-"""The precise functions, which are compiled without the liberties of fast mathematics."""
+"""The precise functions, and the product and sum that always is one operation, which are compiled without the liberties
+of fast mathematics: with these, clang makes it two where a processor may lack it."""
 
 _RUNNING = """\
 extern "C" float precise_sin(float), precise_cos(float), precise_sqrt(float);
-extern "C" float precise_min(float, float), precise_max(float, float);
+extern "C" float precise_min(float, float), precise_max(float, float), whole_fma(float, float, float);
 template <typename T, typename F> inline T as_type(const F &from) {
     static_assert(sizeof(T) == sizeof(F), "as_type between sizes");
     T to;
@@ -87,7 +89,7 @@ template <typename T, typename F> inline T as_type(const F &from) {
 inline float floor(float x) { return __builtin_floorf(x); }
 inline float rint(float x) { return __builtin_rintf(x); }
 inline float abs(float x) { return __builtin_fabsf(x); }
-inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+inline float fma(float a, float b, float c) { return whole_fma(a, b, c); }
 inline int clamp(int x, int low, int high) { return x < low ? low : x > high ? high : x; }
 inline float4 mix(float4 a, float4 b, float4 share) { return a + (b - a) * share; }
 inline float pow(float x, float y) { return __builtin_powf(x, y); }

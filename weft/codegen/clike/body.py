@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from math import inf, nan, pi
+from math import frexp, inf, nan, pi
 from types import MappingProxyType
 
 from weft.codegen.clike.coarse_waves import coarse_waves
+from weft.codegen.clike.exactness import exact_values
 from weft.codegen.clike.expressions import ExpressionText, applied, assignment, literal
 from weft.codegen.clike.fields import FEW, NumberedKernel
 from weft.codegen.clike.language import (
@@ -19,7 +20,9 @@ from weft.codegen.clike.language import (
 )
 from weft.codegen.clike.pieces import pieces_of
 from weft.codegen.clike.reads import LEAVES, ExternalRead, VariablePlan, read_program
-from weft.codegen.clike.shader import Bound, FirstLayer, OneOver, PastCell, PastValue, Shader, image_to_write
+from weft.codegen.clike.shader import (  # fmt: skip
+    Bound, FirstLayer, OneOver, Part, PastCell, PastValue, Shader, image_to_write, one_over
+)
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
 from weft.codegen.native.target import Head
 from weft.codegen.values import LoopBody, Node, Scalar, Section
@@ -265,6 +268,7 @@ class ShaderWriter:
         self.rings = name_rings(self.names, parts.kernel, language, parts)
         self._coarse: frozenset[Node] = frozenset()
         """The sines that need not be right to their last digits."""
+        self._exact = exact_values(program) if language.exact else frozenset()
         if parts.packed and language.coarse_sines is not None:
             self._coarse, parts.sizes = coarse_waves(program, numbers)
         self.depth = 0
@@ -491,6 +495,8 @@ class ShaderWriter:
             if node.args[1].attr == 0:
                 return literal(self.language.real(nan))  # drivers may evaluate the division by 0 all the same
         per = self._reciprocal(node) if node.op in ("div", "mod") and self.language.by_reciprocal else None
+        if node.op == "div" and node.args[0] is not node.args[1] and self._is_inexact(node):
+            return self._exact_ratio(node, args)
         if node.op == "div" and per is not None:
             return applied("*", [args[0], per])
         if node.op == "mod" and node.attr == FEW:
@@ -510,15 +516,29 @@ class ShaderWriter:
             return applied("*", [self._called("nothing_of", [factor]), factor])
         if node.op in ("sub", "div") and node.args[0] is node.args[1]:
             return self._called("nothing_of" if node.op == "sub" else "one_of", args[:1])
-        ratio = node.args[0]
-        if node.op == "floor" and ratio.op == "div" and ratio not in self._variables and self.language.whole_ratio:
-            return self._called(self.language.whole_ratio, [self.value(arg) for arg in ratio.args])
         return None
+
+    def _exact_ratio(self, node: Node, args: list[ExpressionText]) -> ExpressionText:
+        """A quotient to the last digit. By a number that is an input, it is the sum of two products."""
+        function = self.language.exact["div"]
+        parts = [self._reciprocal(node, part) for part in ("lower", "rest")] if self.language.by_reciprocal else []
+        known = [part for part in parts if part is not None]
+        return self._called(f"{function}_by", [args[0], *known]) if known else self._called(function, args)
+
+    def _is_inexact(self, node: Node) -> bool:
+        """Whether a value has to be right to the last digit, but the operation of the language may not give that. By a
+        power of 2, or by 0, quotients are right."""
+        if node not in self._exact or node.op not in self.language.exact:
+            return False
+        divisor = node.args[-1]
+        return divisor.op != "const" or abs(frexp(divisor.attr)[0]) not in (0, 0.5)
 
     def _wave(self, node: Node, args: list[ExpressionText]) -> ExpressionText | None:
         """A sine or a cosine of half turns, if it is not the function for any of them."""
         turned = [applied("*", [literal(self.language.real(pi)), *args])]
         is_few = node.attr == FEW and self.language.exact_waves
+        if self._is_inexact(node):
+            return self._called(self.language.exact[node.op], args)
         if node.op == "sinpi" and node in self._coarse and self.language.coarse_sines is not None:
             of_few, of_any = self.language.coarse_sines
             return self._called(of_few, turned) if is_few else self._called(of_any, args)
@@ -538,12 +558,13 @@ class ShaderWriter:
         if function in self.language.function_names:
             self.parts.helpers.add(function)
 
-    def _reciprocal(self, node: Node) -> ExpressionText | None:
-        """1 over the second operand of a value, computed before the launch; None if that varies over the picture."""
+    def _reciprocal(self, node: Node, part: Part = "nearest") -> ExpressionText | None:
+        """1 over the second operand of a value, or a part of it, computed before the launch; None if that varies over
+        the picture."""
         divisor = node.args[1]
         if divisor.op == "const":
-            size = abs(divisor.attr)
-            return literal(self.language.real(1 / divisor.attr)) if 1 / _MOST_DIVISOR <= size <= _MOST_DIVISOR else None
+            usual = 1 / _MOST_DIVISOR <= abs(divisor.attr) <= _MOST_DIVISOR
+            return literal(self.language.real(one_over(divisor.attr, part))) if usual else None
         if divisor.op != "scalar" or divisor.attr.source not in ("number", "local", "uniform"):
             return None
         owner = self.plan.owners.get(node)
@@ -553,7 +574,7 @@ class ShaderWriter:
             is_number = divisor.attr.source == "number"
             below = f"{self.numbers[int(divisor.attr.key)]:.9g}" if is_number else self._origin(divisor.attr)
             origin = f"1 / {below}"
-        return ExpressionText(self.parts.frame.read(OneOver(divisor.attr), name, "float", origin))
+        return ExpressionText(self.parts.frame.read(OneOver(divisor.attr, part), name, "float", origin))
 
     def _origin(self, scalar: Scalar) -> str:
         """The part of the patch that a number of the launch comes from."""

@@ -206,12 +206,6 @@ ENDS: Mapping[str, str] = MappingProxyType(functions_in("""\
 // A channel as a byte: clamped to 0…1, a half rounded up; NaN is 0.
 uchar to_byte(float x) {
     return uchar(clamp(number_or(x, 0.0), 0.0, 1.0) * 255.0 + 0.5);
-}
-
-// How many whole times b goes into a. The quotient may be a bit too small: then what is left is all of b.
-float whole_ratio(float a, float b) {
-    float whole = floor(a / b);
-    return bits_in(fma(-b, whole, a)) == bits_in(b) ? whole + 1.0 : whole;
 }"""))
 """Functions that such languages have in common."""
 

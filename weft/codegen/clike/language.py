@@ -188,8 +188,8 @@ class Language(ABC):
     """Names that a program cannot give."""
     ring: ClassVar[str] = "past"
     """The suffix of names for the memory of a slot."""
-    whole_ratio: ClassVar[str | None] = None
-    """The function for floor(a / b), if quotients of the language are not always rounded to nearest."""
+    exact: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Functions for those `exact_values` that operations of the language do not give to the last digit."""
     spellings: ClassVar[Mapping[str, str]] = {}
     """The spelling of rows for which it differs from that in the table of operators."""
     prelude: ClassVar[Mapping[str, str]] = PRELUDE

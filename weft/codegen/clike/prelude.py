@@ -284,11 +284,12 @@ float modulo_of_few(float a, float b, float per) {{
 float rest_of(float number, float scale, float size, float per) {{
     float given = number * scale;
     float turns = nearest(given * per);
-{upper}    return {less};
+{upper}    float rest = {less};
+    return rest;
 }}
 
 // The remainder of a after any number of whole turns of size; both are positive. Every step takes 11 binary digits of
-// a, and is exact.
+// a, and is exact. What may be large is one product in the end: drivers may take several in another order.
 float long_rest(float a, float size) {{
     uint upper = bits_in(a) >> 23u;
     uint lower = bits_in(size) >> 23u;
@@ -304,7 +305,7 @@ float long_rest(float a, float size) {{
     float rest = rest_of(float(digits % turn), real_in((127u + left % 11u) << 23u), whole, per);
 {_STEPS}
     rest = rest < 0.0 ? rest + whole : rest;
-    return rest * {_STEP} * real_in(lower << 23u);
+    return lower > 23u ? rest * real_in((lower - 23u) << 23u) : rest * {_STEP} * real_in(lower << 23u);
 }}
 
 // What is left of a after whole turns of b, with the sign of b; never rounded to b.
@@ -323,6 +324,31 @@ float modulo(float a, float b) {{
     rest = rest < size ? rest : size * {BELOW_1};
     return b < 0.0 ? -rest : rest;
 }}""")
+
+
+def _ratios(fused: bool) -> dict[str, str]:
+    """Quotients to the last digit. Without fused products, both factors are split in two halves, whose products are
+    exact."""
+    left = "fma(-ratio, b, a)" if fused else (
+        "((a - high * upper) - high * (b - upper) - (ratio - high) * upper) - (ratio - high) * (b - upper)"
+    )  # fmt: skip
+    halves = "" if fused else (
+        "    float high = real_in(bits_in(ratio) & 0xfffff000u);\n"
+        "    float upper = real_in(bits_in(b) & 0xfffff000u);\n"
+    )  # fmt: skip
+    return functions_in(f"""\
+// a / b, rounded to nearest: those of cards may be off by some units of the last digit. What is left over is divided,
+// too, where it is a number and not 0.
+float exact_ratio(float a, float b) {{
+    float ratio = a / b;
+{halves}    float left = {left};
+    float nearer = ratio + left / b;
+    return left != 0.0 && is_finite(nearer) ? nearer : ratio;
+}}""")
+
+
+EXACT_RATIOS: Mapping[str, str] = MappingProxyType({"div": "exact_ratio"})
+"""The function for quotients that have to be right to the last digit, for `Language.exact`."""
 
 
 BITS: Mapping[str, str] = MappingProxyType(functions_in("""\
@@ -369,11 +395,15 @@ float place(float coordinate, int size) {
 
 
 PRELUDE: Mapping[str, str] = MappingProxyType(
-    {**NUMBERS, **_waves(False), **_powers(False), **ANGLES, **_remainders(False), **BITS, **PLACES}
+    {
+        **NUMBERS, **_waves(False), **_powers(False), **ANGLES, **_remainders(False), **_ratios(False), **BITS, **PLACES
+    }
 )
 """The functions of all parts by their names, each after those that it calls."""
 
-FUSED: Mapping[str, str] = MappingProxyType({**PRELUDE, **_waves(True), **_powers(True), **_remainders(True)})
+FUSED: Mapping[str, str] = MappingProxyType(
+    {**PRELUDE, **_waves(True), **_powers(True), **_remainders(True), **_ratios(True)}
+)
 """The functions for compilers that reorder sums, but compute fma(a, b, c) exactly as written."""
 
 ORDERS: Mapping[str, str] = MappingProxyType(functions_in("""\

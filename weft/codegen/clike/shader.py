@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal, NamedTuple, TypeAlias
 
-from weft.codegen.native.target import Head, PictureWord
+from weft.codegen.native.target import Head, PictureWord, single
 from weft.codegen.values import Scalar
 from weft.codes.rows import InternalError
 from weft.ir.expr import SlotPlane
@@ -49,10 +50,28 @@ class SidePart(NamedTuple):
         return shift if self.part == "shift" else min(-(-(1 << 32 + shift) // side), 2**32 - 1)
 
 
+Part: TypeAlias = Literal["nearest", "lower", "rest"]
+"""Of 1 / n: the nearest single; or the one that is lower in size, and the rest that it lacks. The sum of the products
+of a with both of these is a / n to the last digit."""
+
+
 class OneOver(NamedTuple):
     """1 / n, where n is a number of the kernel, a value of the launch prologue, or a uniform."""
 
     of: Scalar
+    part: Part = "nearest"
+
+
+def one_over(divisor: float, part: Part = "nearest") -> float:
+    """1 over a divisor, which may be 0, or a part of it."""
+    divisor = divisor if part == "nearest" else single(divisor)
+    share = 1 / divisor if divisor else math.copysign(math.inf, divisor)
+    if part == "nearest" or not math.isfinite(share):
+        return share
+    digits, exponent = math.frexp(share)
+    lower = math.ldexp(int(digits * 2.0**24), exponent - 24)
+    # Without a rest, an infinite dividend times it would be no number.
+    return lower if part == "lower" else share - lower or share * 2.0**-60
 
 
 class LevelExtent(NamedTuple):

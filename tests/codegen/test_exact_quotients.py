@@ -1,0 +1,157 @@
+"""Pictures are those of the reference where quotients are a few units of the last digit off, as graphics cards have
+them: those from which something may jump are corrected, and those that only colour pixels are not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+
+from tests.codegen.clike.test_numbers import unit_of
+from tests.support.devices import COMPUTE, cuda, device, embedded_graphics, executor_on, graphics, opencl, wgpu
+from tests.support.parity.cases import Case, case_of, case_of_seed
+from tests.support.parity.rule import compare
+from tests.support.rough import roughen
+from tests.support.together import all_but
+from weft.backends.executors import Executor
+from weft.codegen.clike.language import Language
+from weft.codegen.clike.shader import one_over
+from weft.codegen.cuda import Cuda
+from weft.codegen.essl import DriverEssl
+from weft.codegen.glsl import Glsl
+from weft.codegen.msl import Msl
+
+__all__ = ["cuda", "device", "embedded_graphics", "graphics", "opencl", "wgpu"]
+
+LANGUAGES: Mapping[str, type[Language]] = {"glsl": Glsl, "essl": DriverEssl, "msl": Msl, **COMPUTE}
+
+# Two values that are the same, though a compiler cannot know that; and one that is twice as large.
+SAME = "a = me@x * 0.7 + me@y * 0.09 + 0.1\nb = if me@px < 1000 then a else me@y\nc = a * 2\n"
+
+JUMPS: Mapping[str, str] = {
+    "a fraction": "display(fract(a / b), fract(c / b), fract(-a / b))",
+    "a floor": "display(floor(a / b) / 4, floor(c / b) / 4, floor(-a / b))",
+    "a comparison": "display(a / b >= 1, c / b <= 2, a / b == 1)",
+    "after a sum": "display(fract(a / b + 0.5 - me@px % 2 / 2), floor(c / b * 3) / 9, 0)",
+    "a root": "display(sqrt(a / b - 1), sqrt((1 - a / b) * (1 + a / b)), acos(a / b))",
+    "a divisor": "display(me@x / (a / b - 1))",
+    "a remainder": "display((c / b) % 2, 0.5 % (a / b - 0.5), 0)",
+    "a chance": "display(hash(c / b), noise(c / b), 0)",
+    "what is remembered": "s = prev(s) + a / b\ndisplay(fract(s), s, 0)",
+    "a step of a loop": "spindle f(x, y) :: v { v = 0\nfor i in (1 to 3) { v = v + x / y } }\ndisplay(fract(f(a, b)))",
+    "a loop": "spindle f(x) :: v { v = 0\nfor i in (1 to x) { v = v + i } }\ndisplay(f(c / b))",
+}
+
+BY_INPUTS: Mapping[str, str] = {
+    "by a number": "k = me@px * 3\ndisplay(floor(k / 3) / 40, fract(k / 3), floor(me@px / 0.1))",
+    "by a slider": "#slider by<v> = 1, 99, 41\nk = me@px * 41\ndisplay(floor(k / by) / 40, fract(k / by), 0)",
+    "by a value of a launch": "n = 7 + me@absframe\nk = me@px * n\ndisplay(floor(k / n) / 40, fract(k / n), 0)",
+}
+
+# What may be divided by what: none of these is changed by a correction, whatever it is.
+SPECIAL = """\
+n = floor(me@x * 8)
+k = if n < 1 then 0 else if n < 2 then -1 / key@a else if n < 3 then 1 / key@a else if n < 4 then key@a / key@a
+    else if n < 5 then 3.1e38 else if n < 6 then -1.7 else if n < 7 then 7 else 1e-30
+m = floor(me@y * 8)
+by = if m < 1 then 0 else if m < 2 then -1 / key@a else if m < 3 then 1 / key@a else if m < 4 then key@a / key@a
+    else if m < 5 then 3.1e38 else if m < 6 then -1.7 else if m < 7 then 7 else 1e-30
+"""
+
+
+def has_no_correction(language: type[Language], patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(language, "exact", MappingProxyType({}))
+
+
+@pytest.fixture(params=LANGUAGES)
+def executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Executor:
+    roughen(LANGUAGES[request.param], monkeypatch)
+    return executor_on(request.param, request)
+
+
+def jumping(text: str) -> Case:
+    return case_of(f"{SAME}{text}\n", packed=False)
+
+
+@pytest.mark.parametrize("text", all_but(3, JUMPS.values()), ids=JUMPS.keys())
+def test_what_may_jump_has_exact_quotients(text: str, executor: Executor) -> None:
+    assert compare(jumping(text), executor).unexplained == ()
+
+
+@pytest.mark.parametrize("text", JUMPS.values(), ids=JUMPS.keys())
+def test_it_would_jump_without(text: str, cuda: object, request: pytest.FixtureRequest, monkeypatch) -> None:
+    roughen(Cuda, monkeypatch)
+    has_no_correction(Cuda, monkeypatch)
+    assert compare(jumping(text), executor_on("cuda", request)).unexplained
+
+
+@pytest.mark.parametrize("text", BY_INPUTS.values(), ids=BY_INPUTS.keys())
+def test_quotients_by_what_is_an_input_are_exact(text: str, executor: Executor) -> None:
+    assert compare(case_of(f"{text}\n", packed=False), executor).unexplained == ()
+
+
+def test_products_by_reciprocals_would_not_be(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    has_no_correction(Cuda, monkeypatch)
+    case = case_of(f"{BY_INPUTS['by a slider']}\n", packed=False)
+    assert compare(case, executor_on("cuda", request)).unexplained
+
+
+@pytest.mark.parametrize("divisor", ["by", "7", "-0.3", "slide"])
+def test_what_has_no_quotient_has_none(divisor: str, executor: Executor) -> None:
+    text = f"#slider slide<v> = 1, 9, 7\n{SPECIAL}q = k / {divisor}\ndisplay(q, if q > 1 then 1 else q, 0)\n"
+    assert compare(case_of(text, shape=(8, 8), packed=False), executor).unexplained == ()
+
+
+# Generated programs that cards showed otherwise: one divides a value by itself, and one takes the remainder of a day
+# by a wave.
+@pytest.mark.parametrize("seed", [1001765, 1000956])
+def test_generated_programs_show_what_the_reference_shows(seed: int, executor: Executor) -> None:
+    assert compare(case_of_seed(seed), executor).unexplained == ()
+
+
+@pytest.mark.parametrize("seed", [1001765, 1000956])
+def test_they_would_not(seed: int, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    roughen(Cuda, monkeypatch)
+    has_no_correction(Cuda, monkeypatch)
+    assert compare(case_of_seed(seed), executor_on("cuda", request)).unexplained
+
+
+# Texts, and how many of their quotients are exact.
+COUNTS: Mapping[str, tuple[str, int]] = {
+    "a colour": ("display(a / me@y, a / 3 + c / me@x, sin(a / me@y))", 0),
+    "a clamp": ("display(clamp(a / me@y, lo: 0.2, hi: 0.7))", 0),
+    "a choice": ("display(if me@x > 0.5 then a / me@y else c / me@x)", 0),
+    "a length": ("display(sqrt((a / me@y) ^ 2 + (c / me@x) ^ 2))", 0),
+    "a root of no less than 0": ("display(sqrt(max(0, 1 - a / me@y)))", 0),
+    "an edge": ("display(if a / me@y > 0.5 then c / me@x else 0, 0, 0)", 1),
+    "a quotient of a quotient": ("display(floor(a / me@y / me@x), 0, 0)", 2),
+    "a loop of colours": (
+        "spindle f(x, y) :: v { v = 0\nfor i in (1 to 40) { v = v / 2 + x / y } }\ndisplay(f(a, me@y))", 0,
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "count"), COUNTS.values(), ids=COUNTS.keys())
+def test_no_others_take_longer(text: str, count: int) -> None:
+    shader = Cuda.pixels(unit_of(f"{SAME}{text}\n").kernel)
+    main = shader.text.partition("__global__")[2]
+    assert main.count("exact_ratio") == count
+
+
+@pytest.mark.parametrize("divisor", [3.0, 0.1, -7.3, 1e30, 1e-30, 8.0])
+def test_parts_of_a_reciprocal_give_the_quotient(divisor: float) -> None:
+    by = np.float32(divisor)
+    lower, rest = (np.float32(one_over(divisor, part)) for part in ("lower", "rest"))
+    assert abs(float(lower)) <= abs(1 / float(by))
+    assert np.signbit(rest) == np.signbit(lower)
+    dividends = np.arange(1, 5000, dtype=np.float32) * by
+    found = np.float32(dividends.astype(np.float64) * float(lower) + np.float64(dividends * rest))
+    np.testing.assert_array_equal(found, dividends / by)
+
+
+def test_parts_of_no_reciprocal() -> None:
+    parts = [[one_over(divisor, part) for part in ("nearest", "lower", "rest")] for divisor in (0.0, -0.0, np.inf)]
+    assert parts == [[np.inf] * 3, [-np.inf] * 3, [0.0] * 3]
+    assert all(np.isnan(one_over(np.nan, part)) for part in ("nearest", "lower", "rest"))
