@@ -15,8 +15,6 @@ from click.shell_completion import (
     BashComplete, CompletionItem, add_completion_class, get_completion_class, split_arg_string
 )
 
-from weft.syntax.scanner import ENDING
-
 VARIABLE = "_WEFT_COMPLETE"
 
 # bash splits words at signs such as @ and =, and replaces only the last piece, which it calls $2.
@@ -112,6 +110,8 @@ class _Completed(click.types.UnprocessedParamType):
 
 def _patches(incomplete: str) -> Iterator[CompletionItem[str]]:
     """The patches of the folder that is being typed; the shell is to offer folders too."""
+    from weft.syntax.scanner import ENDING  # and with it all operators, which other words do not need
+
     folder, start = os.path.split(incomplete)
     try:
         names = sorted(os.listdir(os.path.expanduser(folder) or os.curdir))

@@ -17,7 +17,6 @@ from weft.codes.table import CODES, spec_of
 from weft.disk import replacing
 from weft.errors import Diagnostic, Role, foremost, visible, visible_lines
 from weft.platform import system
-from weft.syntax.scanner import ENDING
 
 
 def call(*args: str | os.PathLike[str]) -> str:
@@ -128,6 +127,8 @@ def make_folder(path: Path) -> None:
 
 def new_path(file: str) -> Path:
     """The path of a patch that is to be called `file`. Raises Missing if it is taken: nothing is ever overwritten."""
+    from weft.syntax.scanner import ENDING  # and with it all operators, which most of what is told does not need
+
     if os.path.isdir(file) or not os.path.basename(file):
         example = os.path.join(file, "hello" + ENDING)
         raise Missing(f"{file or 'the empty name'} is not the name of a file (name one, such as {example})")
