@@ -66,7 +66,20 @@ def test_a_file_that_is_not_there(weft, command):
 _AS_ANYBODY = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
 
 
-@pytest.mark.skipif(bool(_AS_ANYBODY) and shutil.which("setpriv") is None, reason="root can read the file")
+_needs_setpriv = pytest.mark.skipif(
+    bool(_AS_ANYBODY) and shutil.which("setpriv") is None, reason="root can read the file"
+)
+
+
+def _as_anybody(weft, *args):
+    """Runs a command line as one who may do only what the modes of files say."""
+    line = [*_AS_ANYBODY, sys.executable, "-m", "weft", *args]
+    done = subprocess.run(line, cwd=weft.folder, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == MISSING, done.stderr
+    return done.stderr.splitlines()[-1]
+
+
+@_needs_setpriv
 @pytest.mark.parametrize(
     "command", all_but(2, ["check", "run --headless", "fmt", "render -o a.png", "devices", "bench", "send"])
 )
@@ -74,11 +87,30 @@ def test_a_file_that_may_not_be_read(weft, command):
     """It is told of as any other file that cannot be read, and not as a wrong use of the command."""
     weft.file("mine.weft", "display(me@x)").chmod(0)
     name, *options = command.split()
-    line = [*_AS_ANYBODY, sys.executable, "-m", "weft", name, "mine.weft", *options]
-    done = subprocess.run(line, cwd=weft.folder, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == MISSING, done.stderr
-    assert done.stderr.splitlines()[-1] == "weft: mine.weft cannot be read: permission denied"
+    assert _as_anybody(weft, name, "mine.weft", *options) == "weft: mine.weft cannot be read: permission denied"
 
+
+@_needs_setpriv
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [(["render", "plain.weft", "-o", "shut/a.png"], "shut/a.png cannot be written: Permission denied"),
+     (["render", "plain.weft", "-o", "shut/a%d.png", "--to", "1"], "shut/a0.png cannot be written: Permission denied"),
+     (["new", "shut/sub/a"], "there is no folder shut/sub (make it with: mkdir -p shut/sub)"),
+     (["run", "shut/a.weft", "--headless"], "shut/a.weft cannot be read: permission denied")],
+)  # fmt: skip
+def test_a_folder_that_may_not_be_entered(weft, args, words):
+    (weft.folder / "shut").mkdir(0)
+    assert _as_anybody(weft, *args) == f"weft: {words}"
+
+
+
+@pytest.mark.parametrize("folder", ["sub dir", ".", ""])
+def test_a_folder_in_the_place_of_a_patch(weft, folder):
+    """An empty word is the folder where one is, for the system too."""
+    (weft.folder / "sub dir").mkdir()
+    done = weft("run", "plain.weft", folder, "--headless", "--frames", "1", code=3)
+    assert done.stderr.startswith(f"weft: {folder or '.'} cannot be read: it is a folder (to play the patches in it: ")
+    assert done.stderr.endswith(f"run --watch-dir {shlex.quote(folder or '.')})\n")
 
 
 @pytest.mark.parametrize("command", ["check", "compile", "graph", "devices", "bench"])

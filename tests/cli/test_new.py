@@ -54,7 +54,8 @@ def test_a_link_that_leads_nowhere_is_not_written_through(weft):
 
 @pytest.mark.parametrize(
     ("typed", "words"),
-    [("nosuch/hello", "there is no folder nosuch"), ("plain.weft/hello", "plain.weft"),
+    [("nosuch/hello", "there is no folder nosuch"), ("no such/hello", "mkdir -p 'no such')"),
+     ("plain.weft/hello", "plain.weft"),
      ("sub", "sub is not the name of a file"), ("sub/", "such as sub/hello.weft"), ("", "not the name of a file"),
      ("a" * 300, "File name too long")],
 )  # fmt: skip

@@ -133,9 +133,10 @@ def new_path(file: str) -> Path:
         example = os.path.join(file, "hello" + ENDING)
         raise Missing(f"{file or 'the empty name'} is not the name of a file (name one, such as {example})")
     path = Path(file if file.endswith(ENDING) else file + ENDING)
-    if not path.parent.is_dir():
-        hint = f"make it with: mkdir -p {path.parent}" if not os.path.lexists(path.parent) else "it is a file"
-        raise Missing(f"there is no folder {path.parent} ({hint})")
+    folder = str(path.parent)
+    if not os.path.isdir(folder):
+        hint = "it is a file" if os.path.lexists(folder) else f"make it with: mkdir -p {system.quoted(folder)}"
+        raise Missing(f"there is no folder {folder} ({hint})")
     if os.path.lexists(path):
         raise Missing(f"{path} is there already, and stays as it is (choose another name)")
     return path

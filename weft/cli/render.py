@@ -263,9 +263,9 @@ def _check_out(
         raise click.UsageError("a sheet is one .png, and needs --to or --duration")
     if ending == ".png" and sheet is None and bool(numbered) != (span.time is None):
         raise click.UsageError("a sequence needs both a number such as %04d in OUT, and --to or --duration")
-    if not Path(out).parent.is_dir():
+    if not os.path.isdir(Path(out).parent):
         raise Missing(f"there is no folder {Path(out).parent}")
-    if Path(out).is_dir():
+    if os.path.isdir(out):
         raise Missing(f"{out} is a folder")
     return ending
 
@@ -435,7 +435,7 @@ def _kept(paths: Mapping[int, Path], origin: str) -> set[int]:
     origin. Raises Missing for a file that weft has not drawn."""
     kept, stale = set(), 0
     for number, path in paths.items():
-        if not path.exists():
+        if not os.path.exists(path):
             continue
         try:
             found = origin_of(path)

@@ -375,6 +375,9 @@ class _RunOptions:
     def _check(self) -> None:
         if self._is_piped and (len(self.files) > 1 or self.watch_dir is not None):
             raise click.UsageError("what is piped in plays alone, so other patches beside - mean nothing")
+        for folder in filter(os.path.isdir, self.files):
+            hint = f"to play the patches in it: {call('run', '--watch-dir', folder)}"
+            raise Missing(f"{folder} cannot be read: it is a folder ({hint})")
         if self.headless and (self.terminal or self._for_a_window):
             raise click.UsageError(f"--headless shows nothing, so --terminal, {_FOR_A_WINDOW} mean nothing")
         if self.headless and self.show_source:
@@ -396,7 +399,7 @@ class _RunOptions:
         if self.record is not None:
             if self.record.suffix.lower() not in LIVE_CODECS:
                 raise click.UsageError(f"--record writes {', '.join(LIVE_CODECS)}; weft render writes others")
-            if not self.record.parent.is_dir():
+            if not os.path.isdir(self.record.parent):
                 raise Missing(f"there is no folder {self.record.parent}")
             if (missing := missing_encoder()) is not None:
                 raise Missing(missing)
@@ -453,7 +456,8 @@ class _RunOptions:
             first = session.begin(_room() if self.terminal else None)
             if any(d.code == "unreadable-file" for d in first.diagnostics):
                 there = self._is_piped or os.path.lexists(session.path)
-                hint = None if there else f"{call('new', session.path)} writes a patch to begin with"
+                may_be_made = not there and os.access(session.path.parent, os.W_OK | os.X_OK)
+                hint = f"{call('new', session.path)} writes a patch to begin with" if may_be_made else None
                 show(replace(d, hint=d.hint or hint) for d in first.diagnostics)
                 return exit_code_of(first.diagnostics)
             show(first.diagnostics)

@@ -231,7 +231,7 @@ class FilmPicture(LivePicture):
         if film is None:
             return None
         problem = film.problem()
-        if not (film.path.parent.is_dir() if is_sequence(str(film.path)) else film.path.is_file()):
+        if not (os.path.isdir(film.path.parent) if is_sequence(str(film.path)) else os.path.isfile(film.path)):
             self._is_gone = True
         elif self._is_gone:  # until it is there again; a new film comes with another program
             self._is_gone = not self.is_current()

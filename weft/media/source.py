@@ -57,7 +57,7 @@ def _as_picture_error() -> Iterator[None]:
     except (FileNotFoundError, NotADirectoryError, ValueError):  # the last for a name with a null byte
         raise PictureError("there is no such file", "paths are relative to the patch's file") from None
     except OSError as problem:
-        raise PictureError(f"it cannot be read ({problem.strerror})") from None
+        raise PictureError(str(problem.strerror).lower()) from None
 
 
 class LivePicture(ABC):

@@ -8,6 +8,7 @@ the sound device and of the computer differ. Without sound, the computer's clock
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -370,7 +371,7 @@ class Recorder:
         with suppress(OSError):
             if not take.partial.stat().st_size:
                 take.partial.unlink()
-        kept = f"; what was complete is kept in {take.partial}" if take.partial.exists() else ""
+        kept = f"; what was complete is kept in {take.partial}" if os.path.exists(take.partial) else ""
         self._fail(take.path, f"recording {take.path.name} has ended: {failure}{kept}", take.figures)
 
     def _fail(self, path: Path, words: str, figures: dict[str, object]) -> None:
