@@ -140,6 +140,12 @@ def test_no_others_take_longer(text: str, count: int) -> None:
     assert main.count("exact_ratio") == count
 
 
+def test_a_sum_that_doubles_many_times_is_looked_at_once() -> None:
+    text = "".join(f"s{at + 1} = s{at} + s{at}\n" for at in range(60))
+    shader = Cuda.pixels(unit_of(f"s0 = (me@x / (me@y + 2)) ^ 2\n{text}display(sqrt(s60))\n").kernel)
+    assert "sqrtf" in shader.text
+
+
 @pytest.mark.parametrize("divisor", [3.0, 0.1, -7.3, 1e30, 1e-30, 8.0])
 def test_parts_of_a_reciprocal_give_the_quotient(divisor: float) -> None:
     by = np.float32(divisor)

@@ -26,6 +26,9 @@ _SMOOTH: Mapping[str, Set[int]] = MappingProxyType({
     "div": frozenset({0}), "select": frozenset({1, 2}), "loop_out": _BOTH,
 })  # fmt: skip
 
+# How many sums of sums are looked through.
+_DEPTH = 6
+
 _DIVISIONS = frozenset({"div", "mod"})
 
 
@@ -44,10 +47,10 @@ def _jumping(node: Node) -> Set[int]:
     return {*range(len(node.args))} - _SMOOTH.get(node.op, _NONE)
 
 
-def _is_square(node: Node) -> bool:
+def _is_square(node: Node, depth: int = _DEPTH) -> bool:
     """Whether a value is a square, or a sum of squares, the root of which is a length."""
     if node.op == "add":
-        return all(map(_is_square, node.args))
+        return depth > 0 and all(_is_square(arg, depth - 1) for arg in node.args)
     return node.op == "mul" and node.args[0] is node.args[1]
 
 
