@@ -240,6 +240,7 @@ def test_what_cannot_be_rendered(small):
         ["-o", "a%d.png", "--from", "1", "--to", "1"], ["-o", "a%d.png", "--time", "1", "--to", "1"],
         ["-o", "a.png", "--size", "0x1"], ["-o", "a.png", "--backend", "nosuch"], ["-o", "a.png", "--fps", "0"],
         ["-o", "a.png", "--time", "nan"], ["-o", "a%d.png", "--duration", "inf"], ["-o", "a.png", "--fps", "nan"],
+        ["-o", "a%d.png", "--duration", "1e12"], ["-o", "a.mp4", "--duration", "1e12"],
     ],
 )  # fmt: skip
 def test_wrong_usage(small, args):

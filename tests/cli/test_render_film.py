@@ -179,8 +179,12 @@ def test_plain_frames_for_another_program(films):
 
 @pytest.mark.long
 def test_another_program_may_end_when_it_has_enough(films):
-    command = [sys.executable, "-m", "weft", "render", "a.weft", "-o", "-", "--duration", "3600", "--format", "rgba"]
-    with subprocess.Popen(command, cwd=films.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    def limit():  # what is not yet drawn takes no memory
+        resource.setrlimit(resource.RLIMIT_AS, (2**33, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+    command = [sys.executable, "-m", "weft", "render", "a.weft", "-o", "-", "--duration", "1e12", "--format", "rgba"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=films.folder, preexec_fn=limit, **pipes) as process:  # noqa: PLW1509 -- it only limits
         assert process.stdout.read(4) == bytes([round(255 * 0.5 / 64), round(255 * 0.5 / 36), 0, 255])
         process.stdout.close()
         assert process.wait(60) == 0

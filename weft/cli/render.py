@@ -43,7 +43,7 @@ from weft.runtime.films.encoding import (
     CODECS, FORMATS, MAX_CHANNELS, EncodingError, FilmEncoder, FilmParts, SoundTrack, codec_of, film_spec,
     missing_encoder, y4m_frame, y4m_header
 )
-from weft.runtime.films.offline import Offline, Pixels, Samples, frame_numbers, raw
+from weft.runtime.films.offline import REACH, Offline, Pixels, Samples, frame_numbers, raw
 from weft.runtime.films.workers import (
     RenderJob, RenderPool, WorkerError, WorkerPool, film_tasks, picture_tasks, with_checkpoints
 )
@@ -202,7 +202,7 @@ def command(
             with _writing(Path(out)):
                 save_picture(Path(out), picture, offline.fingerprint)
         else:
-            _write_sequence(offline, span, frame_rate, out, overwrite, pool)
+            _write_sequence(offline, span, out, overwrite, pool)
         _report_changes(offline)
         for change in pool.changes if pool is not None else ():
             say(change)
@@ -365,10 +365,10 @@ def _choices(registry: Registry, backend: str | None, unclamped: bool) -> dict[s
 
 
 def _write_sequence(
-    offline: Offline, span: _RenderSpan, fps: float, out: str, overwrite: bool, pool: RenderPool | None
+    offline: Offline, span: _RenderSpan, out: str, overwrite: bool, pool: RenderPool | None
 ) -> None:
     """Writes the frames that are missing, or that have another origin. Their numbers count from time 0."""
-    numbers = frame_numbers(span.start, span.end, fps)
+    numbers = _frames_of_files(offline, span)
     paths = {number: Path(_named(out, number)) for number in numbers}
     origin = offline.fingerprint
     kept = set() if overwrite else _kept(paths, origin)
@@ -459,7 +459,7 @@ def _write_film(
     pool: RenderPool | None,
 ) -> None:
     """Writes a film with its sound. Its segments are kept until all are there."""
-    numbers = _some_frames(offline, span)
+    numbers = _frames_of_files(offline, span)
     ending = out.suffix.lower()
     try:
         spec = film_spec(ending, codec, quality, offline.size, offline.fps)
@@ -553,6 +553,15 @@ def _some_frames(offline: Offline, span: _RenderSpan) -> range:
     numbers = frame_numbers(span.start, span.end, offline.fps)
     if not numbers:
         raise click.UsageError("there is no frame between --from and --to")
+    return numbers
+
+
+def _frames_of_files(offline: Offline, span: _RenderSpan) -> range:
+    """The same for frames whose files are kept track of."""
+    numbers = _some_frames(offline, span)
+    count = numbers.stop - numbers.start  # which may be too large for `len`
+    if count > REACH:
+        raise click.UsageError(f"these are {count:,} frames, and {REACH:,} is the most (--duration 60 is a minute)")
     return numbers
 
 

@@ -62,8 +62,8 @@ _GROWN = 1e6
 # A sound that is never louder than this, -80 dB, is not heard.
 _SILENT = 1e-4
 
-# Two days of frames at 60 a second: later ones would take too long.
-_REACH = 10_000_000
+REACH = 10_000_000
+"""Two days of frames at 60 a second: later ones would take too long."""
 
 
 def raw(choice: Choice) -> Choice | None:
@@ -87,9 +87,9 @@ def frame_numbers(start: float, end: float, fps: float) -> range:
 
 
 def _check_reach(number: int) -> None:
-    if number > _REACH:
+    if number > REACH:
         words = "a patch with state plays all frames before the requested one"
-        raise error("too-far", f"{words}, and {_REACH:,} is the most")
+        raise error("too-far", f"{words}, and {REACH:,} is the most")
 
 
 def hash_of(path: Path) -> str:
@@ -399,7 +399,7 @@ class Offline:
         """The frames that have to be drawn for the wanted ones. If the patch has state, these are all frames before
         them, or at least those from the first wanted one on, so that a frame does not depend on which others are
         wanted."""
-        numbers = sorted(wanted)
+        numbers = wanted if isinstance(wanted, range) else sorted(wanted)
         if not (numbers and self.remembers):
             return numbers
         _check_reach(numbers[-1])
