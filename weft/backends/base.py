@@ -6,6 +6,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
+from operator import attrgetter, itemgetter
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -185,10 +186,6 @@ class SampleBlock:
 # The uniforms that are fields of the environment, and these fields.
 _OWN = {"width": "width", "height": "height", "absframe": "tick", "dt": "dt"}
 
-
-# And those that are not what is given under their names.
-_COMPUTED = frozenset({*_OWN, BPM})
-
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -251,16 +248,31 @@ class Env:
             return length_of(self.pictures[name])
         return Beats.of(self.inputs).inputs.get(name, 0.0)
 
-    def uniforms(self, names: Sequence[str]) -> list[float]:
-        """The values of some uniforms, in less time."""
-        given, value = self.inputs.get, self.uniform
-        return [
-            value(name) if name in _COMPUTED or (found := given(name)) is None else float(found) for name in names
-        ]
-
     def constant_controls(self, kernel: Kernel, samples: int) -> dict[str, Floats]:
         """The kernel's smoothed controls, held constant over `samples` samples."""
         return {name: np.full(samples, self.uniform(name)) for name, _ in kernel.coords if is_smoothed(name)}
+
+
+class UniformReader:
+    """Reads some uniforms of environments, as `Env.uniform` gives them, in less time."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.own = tuple(name for name in names if name in _OWN)
+        """Those that are fields of an environment."""
+        self.given = tuple(name for name in names if name not in _OWN)
+        # These give a tuple if there is more than one name.
+        self._fields = attrgetter(*(_OWN[name] for name in self.own), "width", "height")
+        self._items = itemgetter(*self.given, *self.given[:1]) if self.given and BPM not in self.given else None
+
+    def read(self, env: Env) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The values of `own`, and of `given`; more may follow."""
+        value = env.uniform
+        # A class of environments may have other values.
+        own = self._fields(env) if type(env) is Env else tuple(value(name) for name in self.own)
+        try:
+            return own, self._items(env.inputs) if self._items is not None else tuple(map(value, self.given))
+        except KeyError:  # of an input that is absent
+            return own, tuple(map(value, self.given))
 
 
 class Compiled(Protocol):

@@ -8,9 +8,10 @@ import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from ctypes import c_double, c_int64, c_uint32
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from weft.backends.base import Env, PictureHandle
+from weft.backends.base import Env, PictureHandle, UniformReader
 from weft.backends.executors import Stillness
 from weft.backends.launch import TIME, Launch, StateMemory
 from weft.backends.native.llvm import Address, function_of
@@ -18,8 +19,8 @@ from weft.backends.prologue import LaunchPrologue, PrologueBlock, PrologueMachin
 from weft.codegen.clike.shader import Shader
 from weft.codegen.kernel import Kernel, Unit
 
-Inputs: TypeAlias = "tuple[float, ...]"
-"""What a frame is computed from: the time, and the uniforms of its kernel."""
+Inputs: TypeAlias = "tuple[float, tuple[float, ...], tuple[float, ...]]"
+"""What a frame is computed from: the time, and the uniforms of its kernel, as a `UniformReader` gives them."""
 
 # The most that a call is given. More than a function takes does no harm, by the conventions of all systems.
 _MOST = 11
@@ -191,11 +192,29 @@ def prepared() -> Address | None:
     return function_of(_TEXT, "frame_by_record")
 
 
+@dataclass(slots=True)
+class _Uniforms:
+    """Where the values of some uniforms go: their places among the numbers of the prologue, and of the program with
+    their forms, each with the number of the uniform."""
+
+    of_prologue: list[tuple[int, int]]
+    of_program: list[tuple[int, Any, int]]
+    known: tuple[float, ...] = ()
+    """The last values."""
+
+    @classmethod
+    def of(cls, names: tuple[str, ...], machine: PrologueMachine, block: PrologueBlock) -> _Uniforms:
+        return cls(
+            [(at, names.index(name)) for at, name in machine.block.uniforms if name in names],
+            [(at, form, names.index(name)) for at, form, name in block.uniforms if name in names],
+        )
+
+
 class FrameRecord:
     """The record of the frames of one program, over one shape."""
 
     def __init__(
-        self, names: tuple[str, ...], machine: PrologueMachine, block: PrologueBlock, shape: tuple[int, int],
+        self, uniforms: UniformReader, machine: PrologueMachine, block: PrologueBlock, shape: tuple[int, int],
         call: Address,
     ) -> None:  # fmt: skip
         self.shape = shape
@@ -204,11 +223,10 @@ class FrameRecord:
         self._numbers = (c_double * len(machine.block.numbers)).from_buffer(machine.block.numbers.data)
         self._fillers = machine.fillers
         self._block = block
-        self._names = names
+        self._reader = uniforms
         self._call = call
         self._times = [at for at, name in machine.block.coords if name == TIME]
-        self._uniforms = [(at, 1 + names.index(name)) for at, name in machine.block.uniforms]
-        self._own = [(at, form, 1 + names.index(name)) for at, form, name in block.uniforms]
+        self._uniforms = [_Uniforms.of(names, machine, block) for names in (uniforms.own, uniforms.given)]
         at_scalar = {number: at for at, number in machine.reals}
         whole = {number: at // 2 for at, number in machine.wholes}
         copied = {
@@ -220,8 +238,7 @@ class FrameRecord:
         self.calls: Any = None
         """The calls that it makes."""
         self._nothing = Launch(shape, {})
-        self._given: Inputs | None = None
-        self._has_more = bool(self._uniforms or self._own or self._fillers or block.cells or block.layers)
+        self._has_more = bool(uniforms.own or uniforms.given or self._fillers or block.cells or block.layers)
         given: dict[str, int] = {
             "prologue": machine.address, "block": machine.block.address, "scalars": machine.scalars.ctypes.data,
             "words": block.words.ctypes.data, "width": shape[1], "height": shape[0], **machine.extents,
@@ -243,7 +260,7 @@ class FrameRecord:
         if needs_more or not block.is_simple(shape) or any(name != TIME for _, name in machine.block.coords):
             return None
         call = prepared()
-        return None if call is None else cls(kernel.uniforms, machine, block, shape, call)
+        return None if call is None else cls(UniformReader(kernel.uniforms), machine, block, shape, call)
 
     def makes(self, calls: CallList) -> None:
         """Makes these calls from now on."""
@@ -252,21 +269,23 @@ class FrameRecord:
 
     def inputs(self, env: Env) -> Inputs:
         """What a frame is computed from."""
-        return (env.abstime, *env.uniforms(self._names)) if self._names else (env.abstime,)
+        reader = self._reader
+        return (env.abstime, *reader.read(env)) if reader.own or reader.given else (env.abstime, (), ())
 
     def forget(self) -> None:
         """Another launch has put its numbers in the place of those of the record."""
-        self._given = None
+        for each in self._uniforms:
+            each.known = ()
 
     def _give(self, inputs: Inputs, memory: StateMemory) -> None:
         """Fills in what follows from other inputs than the time, if they have changed, and from what is remembered."""
-        given = inputs[1:]
-        if given != self._given:
-            self._given = given
-            for at, which in self._uniforms:
-                self._numbers[at] = inputs[which]
-            for at, form, which in self._own:
-                self._block.put(at, form, inputs[which])
+        for uniforms, given in zip(self._uniforms, inputs[1:], strict=True):
+            if given != uniforms.known:
+                uniforms.known = given
+                for at, which in uniforms.of_prologue:
+                    self._numbers[at] = given[which]
+                for at, form, which in uniforms.of_program:
+                    self._block.put(at, form, given[which])
         for fill in self._fillers:
             fill(memory, self._nothing)
         wholes = self._block.wholes

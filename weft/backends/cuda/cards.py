@@ -169,9 +169,8 @@ class _CardCalls(LaunchCalls):
             marks.settle()
 
     def end(self) -> StreamMark:
-        chosen, launched = self.result(0) & _INT, self.result(1) & _INT
-        if chosen or launched:
-            self._marks.driver.done(chosen or launched)
+        if (self.result(0) | self.result(1)) & _INT:
+            self._marks.driver.done(self.result(0) & _INT or self.result(1) & _INT)
         return StreamMark(self._marks)
 
 
