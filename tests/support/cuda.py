@@ -39,6 +39,17 @@ static unsigned __float_as_uint(float x) { unsigned bits; __builtin_memcpy(&bits
 static float __uint_as_float(unsigned bits) { float x; __builtin_memcpy(&x, &bits, 4); return x; }
 static unsigned __umulhi(unsigned a, unsigned b) { return (unsigned long)a * b >> 32; }
 #define __fdividef(x, y) ((x) / (y))
+extern "C" int fesetround(int);
+static __attribute__((noinline, optnone)) float __fmaf_rd(float x, float y, float z) {
+    fesetround(0x400);  // downward
+    float found = __builtin_fmaf(x, y, z);
+    fesetround(0);
+    return found;
+}
+static int __float2int_rd(float x) {
+    double below = __builtin_floor(x);
+    return below != below ? 0 : below < -2147483648.0 ? -2147483647 - 1 : below > 2147483647.0 ? 2147483647 : int(below);
+}
 #define rintf __builtin_rintf
 #define fmaf __builtin_fmaf
 #define __sinf(x) (__builtin_sinf(x) + 3e-7f)

@@ -45,10 +45,16 @@ _ITEMS: Mapping[Item, str] = MappingProxyType({
     "real": "float", "pixel": "pixel", "two": "pair", "four": "colour", "limit": "uint",
 })  # fmt: skip
 
-_CLAMP = """\
+_FIRST = """\
 // A number within bounds.
 float clamp(float x, float low, float high) {
     return min(max(x, low), high);
+}
+
+// A number less the multiple of 2³² that leaves -2³¹ to below 2³¹; NaN if it is not finite. The sum is rounded down, or
+// the number below 2³¹ would be beyond it.
+float folded(float x) {
+    return fma(floor(fma_down(x, 2.3283064365386963e-10, 0.5)), -4294967296.0, x);
 }"""
 
 _FUNCTIONS = """\
@@ -102,10 +108,16 @@ float most_and_0(float zero, float x) {
     return -(min(-x, -zero) - zero);
 }
 
-// A whole number modulo 2³²; 0 if it is not finite. Beyond 2⁶³ there are only multiples of 2³², and the number below it
-// is one, too, which the minimum gives for NaN. Smaller numbers than -2⁶³ are converted to that.
+// The whole number below, modulo 2³²; 0 if it is not finite. Most cards convert numbers to 64 bits very slowly.
 uint bits_of(float x) {
-    return uint((long long)min(x, 9223371487098961920.0));
+    return uint(int_down(folded(x)));
+}"""
+
+_BITS_BY_64 = """\
+// A whole number modulo 2³²; 0 if it is not finite. Beyond 2⁶³ there are only multiples of 2³², and the number below it
+// is one, too, which the minimum gives for NaN. So is -2⁶³.
+uint bits_of(float x) {
+    return uint((long long)min(max(x, -9223372036854775808.0), 9223371487098961920.0));
 }"""
 
 _REMAINDERS = f"""\
@@ -199,10 +211,12 @@ class Cuda(KernelLanguage):
         {"float": "float", "bool": "bool", "u32": "uint", "int": "int", "two": "pair", "four": "colour"}
     )
     by_reciprocal: ClassVar[bool] = True
+    skips_nan: ClassVar[bool] = True
+    cells: ClassVar[tuple[str, str] | None] = "folded", "int_down"
     coarse_sines: ClassVar[tuple[str, str] | None] = "card_sine", "coarse_sine"
     reserved: ClassVar[frozenset[str]] = _RESERVED
     prelude: ClassVar[Mapping[str, str]] = MappingProxyType({
-        **functions_in(_CLAMP), **functions_in(_SINE),
+        **functions_in(_FIRST), **functions_in(_SINE),
         **{name: text for name, text in FUSED.items() if name != "modulo"}, **functions_in(_NUMBERS),
         "any_modulo": FUSED["modulo"].replace("modulo", "any_modulo"), **functions_in(_REMAINDERS),
     })  # fmt: skip
@@ -217,7 +231,8 @@ class Cuda(KernelLanguage):
     words: ClassVar[Mapping[str, str]] = MappingProxyType({
         "bits_in": "__float_as_uint", "real_in": "__uint_as_float", "nearest": "rintf", "fma": "fmaf",
         "sin": "near_sine", "card_sine": "__sinf", "cos": "__cosf", "sqrt": "sqrtf", "floor": "floorf", "abs": "fabsf",
-        "min": "fminf", "max": "fmaxf", "sinpi": "sin_pi", "cospi": "cos_pi", "power": "power_of", "clamp": "clamped",
+        "fma_down": "__fmaf_rd", "int_down": "__float2int_rd", "min": "fminf", "max": "fmaxf", "sinpi": "sin_pi",
+        "cospi": "cos_pi", "power": "power_of", "clamp": "clamped",
         "not_a_number": "__uint_as_float(0x7fc00000u)", "infinity": "__uint_as_float(0x7f800000u)",
     })  # fmt: skip
 
@@ -284,10 +299,9 @@ class Hip(Cuda):
     """The same for hipRTC."""
 
     name: ClassVar[str] = "hip"
-    # Nothing is promised for numbers that are too small for a type.
-    prelude: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {**Cuda.prelude, "bits_of": Cuda.prelude["bits_of"].replace("min(x", "min(max(x, -9223372036854775808.0)")}
-    )
+    # It has no sums that are rounded down, and promises nothing for numbers that are too small for a type.
+    cells: ClassVar[tuple[str, str] | None] = None
+    prelude: ClassVar[Mapping[str, str]] = MappingProxyType({**Cuda.prelude, **functions_in(_BITS_BY_64)})
 
 
 def _on_card(text: str) -> str:

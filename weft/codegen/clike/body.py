@@ -12,7 +12,7 @@ from math import frexp, inf, nan, pi
 from types import MappingProxyType
 
 from weft.codegen.clike.coarse_waves import coarse_waves
-from weft.codegen.clike.exactness import exact_values
+from weft.codegen.clike.exactness import exact_values, signed_zeros
 from weft.codegen.clike.expressions import ExpressionText, applied, assignment, literal
 from weft.codegen.clike.fields import FEW, NumberedKernel
 from weft.codegen.clike.language import (
@@ -269,12 +269,15 @@ class ShaderWriter:
         self._coarse: frozenset[Node] = frozenset()
         """The sines that need not be right to their last digits."""
         self._exact = exact_values(program) if language.exact else frozenset()
+        self._signed = signed_zeros(program) if parts.packed and language.skips_nan else None
         if parts.packed and language.coarse_sines is not None:
             self._coarse, parts.sizes = coarse_waves(program, numbers)
         self.depth = 0
         self._budget: str | None = None
         """The variable that counts the steps of the nest that is being written."""
         self._variables: dict[Node, str] = {}
+        self._places: dict[Node, str] = {}
+        """The places above corners of cells."""
         self._shared: dict[object, str] = {}
         self._cited: set[tuple[str, int]] = set()
 
@@ -291,11 +294,24 @@ class ShaderWriter:
                 self.cite(node)
                 self.line(f"{assignment(name, self.made(node))};", node)
                 self._variables[node] = name
+            elif node in self.plan.cells and self.language.cells is not None:
+                self._write_cell(node, *self.language.cells)
             elif node in self.plan.kept:
                 name, text = self.name_of(node), self.made(node).text
                 self.cite(node)
                 self.line(self.language.declared(node.kind, name, text), node)
                 self._variables[node] = name
+
+    def _write_cell(self, node: Node, folded: str, below: str) -> None:
+        """Writes the corner of a cell as a whole number, after a place in as many bits."""
+        self.cite(node)
+        name = self.name_of(node)
+        self._places[node] = place = self.names.new(f"{name}_place")
+        text = self._called(folded, [self.value(node.args[0])]).text
+        self.line(self.language.declared("float", place, text), node)
+        text = self._called(below, [ExpressionText(place)]).text
+        self.line(self.language.declared("int", name, text), node)
+        self._variables[node] = name
 
     def cite(self, node: Node) -> None:
         """Writes the line of the patch that a value comes from as a comment, unless it has been cited already."""
@@ -476,6 +492,13 @@ class ShaderWriter:
 
     def _pattern(self, node: Node, args: list[ExpressionText]) -> ExpressionText | None:
         """The expression of a value that is not written operation by operation; None for most values."""
+        if node.op in ("bits_of", "sub") and self.language.cells is not None and node.args[-1].op == "floor":
+            if node.args[-1] in self._places:
+                return self._in_cell(node)
+            if node.op == "bits_of" and node.args[0] not in self._variables:
+                return self._called("bits_of", [self.value(node.args[0].args[0])])
+        if node.op in ("min", "max") and self.language.skips_nan and self._is_unsigned(node):
+            return applied(self.language.word(node.op), args)
         if node.op in ("min", "max"):
             known = [_is_number(arg) or (arg.op == "const" and arg.attr == arg.attr) for arg in node.args]
             zero_before = known[0] and not known[1] and _is_zero(node.args[0])
@@ -532,6 +555,18 @@ class ShaderWriter:
             return False
         divisor = node.args[-1]
         return divisor.op != "const" or abs(frexp(divisor.attr)[0]) not in (0, 0.5)
+
+    def _in_cell(self, node: Node) -> ExpressionText:
+        """The bits of the corner of a cell, or what lies above it."""
+        corner = self.value(node.args[-1])
+        if node.op == "bits_of":
+            return self.language.converted("u32", corner)
+        place = ExpressionText(self._places[node.args[1]])
+        return applied("-", [place, self.language.converted("float", corner)])
+
+    def _is_unsigned(self, node: Node) -> bool:
+        """Whether it does not show if a value is 0 or -0."""
+        return self._signed is not None and node not in self._signed
 
     def _wave(self, node: Node, args: list[ExpressionText]) -> ExpressionText | None:
         """A sine or a cosine of half turns, if it is not the function for any of them."""

@@ -1,4 +1,4 @@
-"""Which quotients and waves of a program have to be right to their last digits.
+"""Which quotients and waves of a program have to be right to their last digits, and which zeros in their signs.
 
 Graphics cards divide with an error of two units in the last place or more, so that x / x may be 0.99999994. A pixel
 does not show that, but `floor(x / x)` does. Of a wave, few more digits are lost, and they are seen only where they
@@ -31,6 +31,11 @@ _DEPTH = 6
 
 _DIVISIONS = frozenset({"div", "mod"})
 
+# The operands of operations that are different for -0, but for the sign of a 0.
+_SIGNED_ZEROS: Mapping[str, Set[int]] = MappingProxyType(
+    {"div": frozenset({1}), "mod": frozenset({1}), "atan2": _BOTH, "power": _BOTH}
+)
+
 
 def exact_values(program: Section) -> frozenset[Node]:
     """Finds these. Whatever a program stores has to be right, since what reads it may jump."""
@@ -38,6 +43,12 @@ def exact_values(program: Section) -> frozenset[Node]:
     ratios = (node for node in _reached(program, stored, _jumping) if node.op == "div")
     waves = (node for node in _reached(program, set(), _dividing) if node.op in ("sinpi", "cospi"))
     return frozenset((*ratios, *waves))
+
+
+def signed_zeros(program: Section) -> frozenset[Node]:
+    """Finds the values of which it shows whether a 0 is -0, in a program that gives pixels."""
+    stored = {*(store.value for store in program.stores), *program.locals.values()}
+    return frozenset(_reached(program, stored, lambda node: _SIGNED_ZEROS.get(node.op, _NONE)))
 
 
 def _jumping(node: Node) -> Set[int]:

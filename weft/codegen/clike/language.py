@@ -174,6 +174,11 @@ class Language(ABC):
     """Whether a division by a number that is an input is a product, since quotients are not exact anyway."""
     coarse_sines: ClassVar[tuple[str, str] | None] = None
     """Functions with an absolute error only, if they take less: the sine of few turns, and that of half turns."""
+    skips_nan: ClassVar[bool] = False
+    """Whether "min" and "max" give the number of a number and a NaN, so that they differ in the order of zeros only."""
+    cells: ClassVar[tuple[str, str] | None] = None
+    """Functions that find the corner of a cell in less time than a floor and its bits: a place less a multiple of 2³²,
+    and the whole number below. Then `bits_of` gives the bits of the whole number below, too."""
     exact_waves: ClassVar[bool] = True
     """Whether its sines and cosines are exact to the last digits for angles of some half turns."""
 

@@ -192,6 +192,16 @@ class VariablePlan:
         for node in with_bodies(program.nodes):
             if node.op == "loop":
                 self._reuse(node)
+        self.cells = {node for node in self.kept if node.op == "floor" and self._is_cell(node)}
+        """Those that are the corner of a cell: of a floor, nothing but the bits and what lies above it is used."""
+
+    def _is_cell(self, whole: Node) -> bool:
+        users = self._users[whole]
+        above = [user for user in users if isinstance(user, Node) and user.op == "sub" and user.args[1] is whole]
+        bits = [user for user in users if isinstance(user, Node) and user.op == "bits_of"]
+        return bool(bits) and len(bits) + len(above) == len(users) and all(
+            user.args[0] is whole.args[0] for user in above
+        )
 
     def _walk(self, nodes: Iterable[Node], roots: Iterable[Node], loop: Node | None) -> None:
         for node in nodes:
