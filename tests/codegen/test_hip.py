@@ -16,6 +16,7 @@ from weft.codegen.cuda import Hip
 _BEFORE = """\
 #define __device__ __attribute__((device))
 #define __global__ __attribute__((global))
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #define __noinline__ __attribute__((noinline))
 struct Place { unsigned x, y, z; };
 extern const __device__ Place blockIdx, blockDim, threadIdx;

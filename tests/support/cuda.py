@@ -32,6 +32,7 @@ from weft.backends.cuda.hip import Amd, HipDevice
 _BEFORE = """\
 #define __device__
 #define __global__
+#define __launch_bounds__(...)
 #define __noinline__ __attribute__((noinline))
 struct Place { unsigned x; };
 static thread_local Place blockIdx, blockDim, threadIdx;
@@ -48,7 +49,8 @@ static __attribute__((noinline, optnone)) float __fmaf_rd(float x, float y, floa
 }
 static int __float2int_rd(float x) {
     double below = __builtin_floor(x);
-    return below != below ? 0 : below < -2147483648.0 ? -2147483647 - 1 : below > 2147483647.0 ? 2147483647 : int(below);
+    if (below != below) return 0;
+    return below < -2147483648.0 ? -2147483647 - 1 : below > 2147483647.0 ? 2147483647 : int(below);
 }
 #define rintf __builtin_rintf
 #define fmaf __builtin_fmaf
@@ -89,7 +91,7 @@ _SAID = {error: ctypes.create_string_buffer(words) for error, (_, words) in _WOR
 
 def compiled(text: str, made: Path) -> tuple[bytes, str]:
     """A text as a library of this processor, or none and what clang says."""
-    entries = re.findall(r"__global__ void (\w+)\(", text)
+    entries = re.findall(r"__global__ void (?:__launch_bounds__\(.*?\) )?(\w+)\(", text)
     runs = [
         f'extern "C" void run_{entry}(void **given, unsigned blocks, unsigned threads) '
         f"{{ run({entry}, given, blocks, threads); }}\n" for entry in entries
@@ -112,8 +114,6 @@ class StandIn:
         self.programs: dict[int, Any] = {}
         self.calls: dict[str, int] = {}
         self.most = 1 << 40
-        self.room = 1024
-        """The threads of a block that registers suffice for."""
         self.launched: list[tuple[int, int]] = []
         """The blocks of each launch, and their threads."""
         self.broken: set[str] = set()
@@ -154,7 +154,6 @@ class StandIn:
         yield ("cuModuleLoadData", "hipModuleLoadData"), (p, p), self._load
         yield ("cuModuleUnload", "hipModuleUnload"), (p,), lambda program: self.programs.pop(program) and None
         yield ("cuModuleGetFunction", "hipModuleGetFunction"), (p, p, c_char_p), self._function
-        yield ("cuFuncGetAttribute", "hipFuncGetAttribute"), (p, i, p), lambda to, what, kernel: put(to, i, self.room)
         yield ("cuLaunchKernel", "hipModuleLaunchKernel"), (p, *[u] * 7, p, p, p), self._launch
         yield ("cuMemAllocAsync", "hipMallocAsync"), (p, z, p), self._allocate
         yield ("cuMemsetD8Async", "hipMemsetD8Async"), (p, c_ubyte, z, p), self._clear

@@ -20,6 +20,9 @@ from weft.codegen.clike.language import CPP_WORDS, CodeLine, ProgramParts, Type
 from weft.codegen.clike.prelude import BELOW_1, EXACT_RATIOS, FUSED, HALF_TURNS, MOST_FUSED_TURNS, functions_in
 from weft.codegen.clike.shader import Bound, LaunchExtent, SidePart, Source
 
+BLOCK = 512
+"""The threads of a block. To begin one takes a card a while."""
+
 _TOP = """\
 typedef unsigned int uint;
 typedef unsigned char uchar;
@@ -204,7 +207,8 @@ class Cuda(KernelLanguage):
 
     top: ClassVar[tuple[str, ...]] = tuple(_TOP.split("\n"))
     most_buffers: ClassVar[int] = 120
-    head: ClassVar[str] = 'extern "C" __global__ void'
+    # With registers for two blocks at once.
+    head: ClassVar[str] = f'extern "C" __global__ void __launch_bounds__({BLOCK}, 2)'
 
     name: ClassVar[str] = "cuda"
     types: ClassVar[Mapping[Type, str]] = MappingProxyType(
@@ -301,6 +305,7 @@ class Hip(Cuda):
     name: ClassVar[str] = "hip"
     # It has no sums that are rounded down, and promises nothing for numbers that are too small for a type.
     cells: ClassVar[tuple[str, str] | None] = None
+    head: ClassVar[str] = f'extern "C" __global__ void __launch_bounds__({BLOCK})'
     prelude: ClassVar[Mapping[str, str]] = MappingProxyType({**Cuda.prelude, **functions_in(_BITS_BY_64)})
 
 

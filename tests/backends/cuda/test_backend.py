@@ -162,15 +162,14 @@ def test_a_frame_costs_few_calls(tmp_path: Path) -> None:
     assert made.calls == {"cuCtxSetCurrent": 10, "cuLaunchKernel": 5, "cuEventRecord": 5, "cuEventSynchronize": 5}
 
 
-@pytest.mark.parametrize(("room", "expected"), [(1024, (2, 512)), (384, (3, 256))])
-def test_a_block_is_as_large_as_registers_suffice_for(room: int, expected: tuple[int, int], tmp_path: Path) -> None:
+def test_blocks_are_as_large_as_programs_are_compiled_for(tmp_path: Path) -> None:
     device, made = stand_in(tmp_path)
-    made.room = room
     backend, runner = Here(device), ProgramRunner(ContextTable())
     (unit,) = built("display(me@x, me@y, fract(me@time))").units
     compiled = backend.compile_subgraph(unit, Env(31, 17), runner)
     backend.execute_subgraph(compiled, Env(31, 17), runner)
-    assert set(made.launched) == {expected}
+    assert set(made.launched) == {(2, 512)}
+    assert "__launch_bounds__(512, 2)" in backend.own(compiled).dump()
 
 
 def test_a_text_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,3 +265,13 @@ def test_what_does_not_fit_is_said(tmp_path: Path) -> None:
     made.most = 1000
     with pytest.raises(WeftError, match="out of memory"):
         drawn(device, TEXTS["feedback"], 1)
+
+
+@pytest.mark.parametrize("by", [1.0, 2.0**30, 2.0**31, 2.0**32, 2.0**33, 2.0**54, 2.0**55, 2.0**60, 2.0**90])
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_coordinates_of_any_size_have_the_same_hashes(by: float, sign: str, cuda: CardDevice) -> None:
+    """Cells beyond 32 bits, their edges, and the last number below 2³¹."""
+    places = f"({sign}(me@px * 0.5 * {by!r}))"
+    text = f"display(hash({places}, 3), noise({places}, me@y * 5), hash(min({places}, 2147483520), floor({places})))\n"
+    expected = Offline(built(text), on_processor("vm", "visual")).at(0.0)
+    assert np.abs(drawn(cuda, text, 1).astype(int) - expected).max() <= 1

@@ -16,9 +16,7 @@ from weft.backends.compute.interface import Arrival, Bytes, CompileError, Launch
 from weft.backends.cuda.driver import Driver, Maker
 from weft.backends.kept_programs import KeptProgram, RecentPrograms
 from weft.backends.lent_memory import lent
-
-# Threads in a block, if the card has registers for as many, and else. To begin one takes a card a while.
-_BLOCK, _SMALL = 512, 256
+from weft.codegen.cuda import BLOCK
 
 # The half of a word that counts of an error which a call has returned.
 _INT = 0xFFFF_FFFF
@@ -98,7 +96,6 @@ class _CardProgram:
         self._driver = driver
         self._program = driver.load(code)
         self.kernel = driver.kernel(self._program, entry)
-        self.threads = _BLOCK if driver.value("room", 0, self.kernel) >= _BLOCK else _SMALL
 
     def __del__(self) -> None:
         with suppress(Exception):  # it was not loaded, or its card is lost
@@ -112,7 +109,7 @@ class _LaunchRecord:
 
     def __init__(self, program: _CardProgram) -> None:
         self.program = program
-        self.function, self.threads = program.kernel, program.threads
+        self.function = program.kernel
         self.lock = threading.Lock()
         self._numbers: npt.NDArray[np.uint32] | None = None
         self.given: Any = ()
@@ -158,8 +155,7 @@ class _CardCalls(LaunchCalls):
     def __init__(self, marks: _Marks, record: _LaunchRecord, count: int) -> None:
         self._marks = marks
         self._record = record
-        blocks = -(-count // record.threads)
-        super().__init__(marks.driver.launching(record.function, blocks, record.threads, record.arguments))
+        super().__init__(marks.driver.launching(record.function, -(-count // BLOCK), BLOCK, record.arguments))
 
     def begin(self, buffers: Sequence[CardMemory]) -> None:
         given, marks = self._record.given, self._marks
@@ -246,7 +242,7 @@ class CardDevice(RemoteDevice):
                 kernel.given[at] = buffer.address
             self._marks.settle()
             driver.enter()
-            driver.launch(kernel.function, -(-count // kernel.threads), kernel.threads, kernel.arguments)
+            driver.launch(kernel.function, -(-count // BLOCK), BLOCK, kernel.arguments)
         return StreamMark(self._marks)
 
     def read(self, buffer: CardMemory, after: Run | None = None, start: int = 0, size: int | None = None) -> Arrival:

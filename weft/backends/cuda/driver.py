@@ -44,7 +44,6 @@ _DRIVER: Mapping[str, DriverFunction] = MappingProxyType({
     "load": DriverFunction("cuModuleLoadData", "hipModuleLoadData", (_P, c_char_p)),
     "unload": DriverFunction("cuModuleUnload", "hipModuleUnload", (_P,)),
     "function": DriverFunction("cuModuleGetFunction", "hipModuleGetFunction", (_P, _P, c_char_p)),
-    "room": DriverFunction("cuFuncGetAttribute", "hipFuncGetAttribute", (_P, _I, _P)),
     "launch": DriverFunction("cuLaunchKernel", "hipModuleLaunchKernel", (_P, *[_U] * 7, _P, _P, _P)),
     "allocate": DriverFunction("cuMemAllocAsync", "hipMallocAsync", (_P, _Z, _P)),
     "clear": DriverFunction("cuMemsetD8Async", "hipMemsetD8Async", (_P, c_ubyte, _Z, _P)),
