@@ -27,6 +27,8 @@ from weft.backends.cuda.backend import CudaDevice, Nvidia
 from weft.backends.cuda.cards import CardDevice
 from weft.backends.cuda.driver import FILE, Maker
 from weft.backends.cuda.hip import Amd, HipDevice
+from weft.backends.native.llvm import runs_here
+from weft.codegen.native.target import ISAS
 
 # What CUDA has of itself. Its own sine is off by some 3e-7 everywhere.
 _BEFORE = """\
@@ -40,6 +42,10 @@ static unsigned __float_as_uint(float x) { unsigned bits; __builtin_memcpy(&bits
 static float __uint_as_float(unsigned bits) { float x; __builtin_memcpy(&x, &bits, 4); return x; }
 static unsigned __umulhi(unsigned a, unsigned b) { return (unsigned long)a * b >> 32; }
 #define __fdividef(x, y) ((x) / (y))
+static float __fmul_rn(float x, float y) {
+    #pragma clang fp contract(off)
+    return x * y;
+}
 extern "C" int fesetround(int);
 static __attribute__((noinline, optnone)) float __fmaf_rd(float x, float y, float z) {
     fesetround(0x400);  // downward
@@ -97,7 +103,10 @@ def compiled(text: str, made: Path) -> tuple[bytes, str]:
         f"{{ run({entry}, given, blocks, threads); }}\n" for entry in entries
     ]  # fmt: skip
     whole = f'{_BEFORE}#line 1 "{FILE}"\n{text}{_AFTER}{"".join(runs)}'
-    command = ["clang++", "-x", "c++", "-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-", "-lm", "-o", str(made)]
+    # The compiler of a card makes one operation of a product and a sum.
+    fused = ["-mfma", "-ffp-contract=fast"] if runs_here(ISAS["avx2"]) else []
+    options = ["-x", "c++", "-std=c++17", "-O1", "-w", *fused, "-shared", "-fPIC"]
+    command = ["clang++", *options, "-", "-lm", "-o", str(made)]
     done = subprocess.run(command, input=whole, capture_output=True, text=True, check=False)
     return (b"", done.stderr) if done.returncode else (made.read_bytes(), "")
 

@@ -17,11 +17,10 @@ from typing import ClassVar
 
 from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage
 from weft.codegen.clike.language import CPP_WORDS, CodeLine, ProgramParts, Type
-from weft.codegen.clike.prelude import BELOW_1, EXACT_RATIOS, FUSED, HALF_TURNS, MOST_FUSED_TURNS, functions_in
+from weft.codegen.clike.prelude import (
+    BELOW_1, BITS, EXACT_RATIOS, FOLDED_BITS, FUSED, HALF_TURNS, MOST_FUSED_TURNS, functions_in
+)
 from weft.codegen.clike.shader import Bound, LaunchExtent, SidePart, Source
-
-BLOCK = 512
-"""The threads of a block. To begin one takes a card a while."""
 
 _TOP = """\
 typedef unsigned int uint;
@@ -44,20 +43,17 @@ struct alignas(4) pixel {
     uchar r, g, b, a;
 };"""
 
+# Programs with no more statements are short.
+_FEW_STATEMENTS = 20
+
 _ITEMS: Mapping[Item, str] = MappingProxyType({
     "real": "float", "pixel": "pixel", "two": "pair", "four": "colour", "limit": "uint",
 })  # fmt: skip
 
-_FIRST = """\
+_CLAMP = """\
 // A number within bounds.
 float clamp(float x, float low, float high) {
     return min(max(x, low), high);
-}
-
-// A number less the multiple of 2³² that leaves -2³¹ to below 2³¹; NaN if it is not finite. The sum is rounded down, or
-// the number below 2³¹ would be beyond it.
-float folded(float x) {
-    return fma(floor(fma_down(x, 2.3283064365386963e-10, 0.5)), -4294967296.0, x);
 }"""
 
 _FUNCTIONS = """\
@@ -109,18 +105,6 @@ float least_and_0(float zero, float x) {
 // The larger of -0 and a value, which is -0 for 0.
 float most_and_0(float zero, float x) {
     return -(min(-x, -zero) - zero);
-}
-
-// The whole number below, modulo 2³²; 0 if it is not finite. Most cards convert numbers to 64 bits very slowly.
-uint bits_of(float x) {
-    return uint(int_down(folded(x)));
-}"""
-
-_BITS_BY_64 = """\
-// A whole number modulo 2³²; 0 if it is not finite. Beyond 2⁶³ there are only multiples of 2³², and the number below it
-// is one, too, which the minimum gives for NaN. So is -2⁶³.
-uint bits_of(float x) {
-    return uint((long long)min(max(x, -9223372036854775808.0), 9223371487098961920.0));
 }"""
 
 _REMAINDERS = f"""\
@@ -207,9 +191,6 @@ class Cuda(KernelLanguage):
 
     top: ClassVar[tuple[str, ...]] = tuple(_TOP.split("\n"))
     most_buffers: ClassVar[int] = 120
-    # With registers for two blocks at once.
-    head: ClassVar[str] = f'extern "C" __global__ void __launch_bounds__({BLOCK}, 2)'
-
     name: ClassVar[str] = "cuda"
     types: ClassVar[Mapping[Type, str]] = MappingProxyType(
         {"float": "float", "bool": "bool", "u32": "uint", "int": "int", "two": "pair", "four": "colour"}
@@ -220,8 +201,8 @@ class Cuda(KernelLanguage):
     coarse_sines: ClassVar[tuple[str, str] | None] = "card_sine", "coarse_sine"
     reserved: ClassVar[frozenset[str]] = _RESERVED
     prelude: ClassVar[Mapping[str, str]] = MappingProxyType({
-        **functions_in(_FIRST), **functions_in(_SINE),
-        **{name: text for name, text in FUSED.items() if name != "modulo"}, **functions_in(_NUMBERS),
+        **functions_in(_CLAMP), **functions_in(_SINE), **FOLDED_BITS,
+        **{name: text for name, text in FUSED.items() if name not in ("modulo", "bits_of")}, **functions_in(_NUMBERS),
         "any_modulo": FUSED["modulo"].replace("modulo", "any_modulo"), **functions_in(_REMAINDERS),
     })  # fmt: skip
     helpers: ClassVar[Mapping[str, str]] = MappingProxyType({
@@ -255,6 +236,11 @@ class Cuda(KernelLanguage):
 
     def functions(self, names: Iterable[str], loops: bool = True) -> list[str]:
         return [_on_card(text) for text in super().functions(names, loops)]
+
+    def head(self, statements: int) -> str:
+        # With registers for 1,024 threads at once. To begin a block takes a card a while, as long as a short program.
+        threads = 256 if statements > _FEW_STATEMENTS else 512
+        return f'extern "C" __global__ void __launch_bounds__({threads}, {1024 // threads})'
 
     def packed(self, channels: Sequence[str]) -> str:
         shown = [channels[0]] * 3 if len(channels) == 1 else [*channels]
@@ -292,7 +278,9 @@ class Cuda(KernelLanguage):
             for part in ("factor", "shift")
         )
         row = f"row_of(id, {columns}, {factor}, {shift})"
-        return [("x", f"centre_of(id - {row} * {columns}) * {wide}"), ("y", f"centre_of({row}) * {high}")]
+        # Products that become no part of a sum, or the middle would not be 0.5.
+        places = ("x", f"id - {row} * {columns}", wide), ("y", row, high)
+        return [(name, f"__fmul_rn(centre_of({number}), {per})") for name, number, per in places]
 
     def stopped(self) -> str:
         return "*met_limit = 1u;"
@@ -303,10 +291,11 @@ class Hip(Cuda):
     """The same for hipRTC."""
 
     name: ClassVar[str] = "hip"
-    # It has no sums that are rounded down, and promises nothing for numbers that are too small for a type.
+    # It has no sums that are rounded down.
     cells: ClassVar[tuple[str, str] | None] = None
-    head: ClassVar[str] = f'extern "C" __global__ void __launch_bounds__({BLOCK})'
-    prelude: ClassVar[Mapping[str, str]] = MappingProxyType({**Cuda.prelude, **functions_in(_BITS_BY_64)})
+    prelude: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {**{name: text for name, text in Cuda.prelude.items() if name not in FOLDED_BITS}, "bits_of": BITS["bits_of"]}
+    )
 
 
 def _on_card(text: str) -> str:

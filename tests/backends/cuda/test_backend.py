@@ -162,14 +162,24 @@ def test_a_frame_costs_few_calls(tmp_path: Path) -> None:
     assert made.calls == {"cuCtxSetCurrent": 10, "cuLaunchKernel": 5, "cuEventRecord": 5, "cuEventSynchronize": 5}
 
 
-def test_blocks_are_as_large_as_programs_are_compiled_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "blocks", "threads"),
+    [
+        ("display(me@x, me@y, fract(me@time))", 2, 512),
+        (f"display({' + '.join(f'noise(me@x * {n}, me@y)' for n in range(9))})", 3, 256),
+    ],
+    ids=["short", "long"],
+)
+def test_blocks_are_as_large_as_programs_are_compiled_for(
+    text: str, blocks: int, threads: int, tmp_path: Path
+) -> None:
     device, made = stand_in(tmp_path)
     backend, runner = Here(device), ProgramRunner(ContextTable())
-    (unit,) = built("display(me@x, me@y, fract(me@time))").units
+    (unit,) = built(text).units
     compiled = backend.compile_subgraph(unit, Env(31, 17), runner)
     backend.execute_subgraph(compiled, Env(31, 17), runner)
-    assert set(made.launched) == {(2, 512)}
-    assert "__launch_bounds__(512, 2)" in backend.own(compiled).dump()
+    assert set(made.launched) == {(blocks, threads)}
+    assert f"__launch_bounds__({threads}, {1024 // threads})" in backend.own(compiled).dump()
 
 
 def test_a_text_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

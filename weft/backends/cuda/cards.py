@@ -16,7 +16,9 @@ from weft.backends.compute.interface import Arrival, Bytes, CompileError, Launch
 from weft.backends.cuda.driver import Driver, Maker
 from weft.backends.kept_programs import KeptProgram, RecentPrograms
 from weft.backends.lent_memory import lent
-from weft.codegen.cuda import BLOCK
+
+# What a text says about the threads of its blocks.
+_BOUNDS = re.compile(r"__launch_bounds__\((\d+)")
 
 # The half of a word that counts of an error which a call has returned.
 _INT = 0xFFFF_FFFF
@@ -92,8 +94,11 @@ class StreamMark:
 class _CardProgram:
     """A program in a card's own form. It is freed with the last kernel."""
 
-    def __init__(self, driver: Driver, code: bytes, entry: str) -> None:
+    def __init__(self, driver: Driver, code: bytes, entry: str, text: str) -> None:
         self._driver = driver
+        bounds = _BOUNDS.search(text)
+        self.threads = int(bounds[1]) if bounds else 256
+        """Those of a block."""
         self._program = driver.load(code)
         self.kernel = driver.kernel(self._program, entry)
 
@@ -109,7 +114,7 @@ class _LaunchRecord:
 
     def __init__(self, program: _CardProgram) -> None:
         self.program = program
-        self.function = program.kernel
+        self.function, self.threads = program.kernel, program.threads
         self.lock = threading.Lock()
         self._numbers: npt.NDArray[np.uint32] | None = None
         self.given: Any = ()
@@ -155,7 +160,8 @@ class _CardCalls(LaunchCalls):
     def __init__(self, marks: _Marks, record: _LaunchRecord, count: int) -> None:
         self._marks = marks
         self._record = record
-        super().__init__(marks.driver.launching(record.function, -(-count // BLOCK), BLOCK, record.arguments))
+        blocks = -(-count // record.threads)
+        super().__init__(marks.driver.launching(record.function, blocks, record.threads, record.arguments))
 
     def begin(self, buffers: Sequence[CardMemory]) -> None:
         given, marks = self._record.given, self._marks
@@ -216,12 +222,12 @@ class CardDevice(RemoteDevice):
         kept = place.read()
         if kept is not None:
             with suppress(RuntimeError):
-                return _CardProgram(self._driver, kept, entry)
+                return _CardProgram(self._driver, kept, entry, text)
         code, words = self._driver.compile(text)
         if not code:
             found = _LINE.search(words)
             raise CompileError(found[2], int(found[1])) if found else CompileError(words.strip())
-        made = _CardProgram(self._driver, code, entry)
+        made = _CardProgram(self._driver, code, entry, text)
         place.write(code)
         return made
 
@@ -242,7 +248,7 @@ class CardDevice(RemoteDevice):
                 kernel.given[at] = buffer.address
             self._marks.settle()
             driver.enter()
-            driver.launch(kernel.function, -(-count // BLOCK), BLOCK, kernel.arguments)
+            driver.launch(kernel.function, -(-count // kernel.threads), kernel.threads, kernel.arguments)
         return StreamMark(self._marks)
 
     def read(self, buffer: CardMemory, after: Run | None = None, start: int = 0, size: int | None = None) -> Arrival:

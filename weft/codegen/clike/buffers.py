@@ -221,8 +221,6 @@ class KernelLanguage(BufferLanguage):
     """The first lines of a file."""
     most_buffers: ClassVar[int]
     """The most buffers of a kernel."""
-    head: ClassVar[str] = "kernel void"
-    """What is before the name of a kernel."""
 
     @property
     def taken(self) -> frozenset[str]:
@@ -237,10 +235,14 @@ class KernelLanguage(BufferLanguage):
         """The lines before the statements of a kernel."""
         return []
 
+    def head(self, statements: int) -> str:
+        """What is before the name of a kernel with this many lines of statements."""
+        return "kernel void"
+
     def definition(self, names: KernelNames, given: Sequence[Given], body: Sequence[CodeLine]) -> list[CodeLine]:
         """A kernel with these buffers and statements."""
         parameters = (CodeLine(text, 1) for text in self.parameters(given))
-        return [CodeLine(f"{self.head} {names.entry}("), *parameters, *block(")", body)]
+        return [CodeLine(f"{self.head(len(body))} {names.entry}("), *parameters, *block(")", body)]
 
     def program(self, parts: ProgramParts) -> Shader:
         body = self.element(parts)

@@ -366,6 +366,20 @@ float bits_top(uint n) {
 """Whole numbers of 32 bits."""
 
 
+FOLDED_BITS: Mapping[str, str] = MappingProxyType(functions_in("""\
+// A number less the multiple of 2³² that leaves -2³¹ to below 2³¹; NaN if it is not finite. The sum is rounded down, or
+// the number below 2³¹ would be beyond it.
+float folded(float x) {
+    return fma(floor(fma_down(x, 2.3283064365386963e-10, 0.5)), -4294967296.0, x);
+}
+
+// The whole number below, modulo 2³²; 0 if it is not finite. Most cards convert numbers to 64 bits very slowly.
+uint bits_of(float x) {
+    return uint(int_down(folded(x)));
+}"""))
+"""The same where sums can be rounded down, in 32 bits."""
+
+
 def without_loops(functions: Mapping[str, str]) -> dict[str, str]:
     """The same functions with the steps of remainders one after another. They take longer, but the compilers of drivers
     that draw in software take twice as long for each further loop of a program: minutes for 20."""
