@@ -43,8 +43,7 @@ struct alignas(4) pixel {
     uchar r, g, b, a;
 };"""
 
-# Programs with no more statements are short.
-_FEW_STATEMENTS = 20
+_FEW_STATEMENTS = 20  # of a short program
 
 _ITEMS: Mapping[Item, str] = MappingProxyType({
     "real": "float", "pixel": "pixel", "two": "pair", "four": "colour", "limit": "uint",
