@@ -392,6 +392,12 @@ class StateMemory:
         ticks, `ticks_ago` is one more than for a read in the last finished tick."""
         return (self.ticks + self._offsets[key] - ticks_ago) % (self.slots[key].depth + 1)
 
+    def write_cells(self, asked: Iterable[tuple[int, str, int]], into: Any) -> None:
+        """Writes several cells to places, in less time: each place with its slot, and the ticks ago."""
+        ticks, offsets, slots = self.ticks, self._offsets, self.slots
+        for at, key, ago in asked:
+            into[at] = (ticks + offsets[key] - ago) % (slots[key].depth + 1)
+
     def first_layer(self, key: str) -> int:
         """The first layer of the images of a slot in the texture that it shares with others."""
         raise LookupError(f"{key} shares no texture")

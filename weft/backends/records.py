@@ -192,22 +192,26 @@ def prepared() -> Address | None:
     return function_of(_TEXT, "frame_by_record")
 
 
-@dataclass(slots=True)
-class _Uniforms:
-    """Where the values of some uniforms go: their places among the numbers of the prologue, and of the program with
-    their forms, each with the number of the uniform."""
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where the value of a uniform goes: places among the numbers of the prologue, and in the block of the program with
+    their forms."""
 
-    of_prologue: list[tuple[int, int]]
-    of_program: list[tuple[int, Any, int]]
-    known: tuple[float, ...] = ()
-    """The last values."""
+    of_prologue: list[int]
+    of_program: list[tuple[int, Any]]
 
     @classmethod
-    def of(cls, names: tuple[str, ...], machine: PrologueMachine, block: PrologueBlock) -> _Uniforms:
+    def of(cls, name: str, machine: PrologueMachine, block: PrologueBlock) -> _Places:
         return cls(
-            [(at, names.index(name)) for at, name in machine.block.uniforms if name in names],
-            [(at, form, names.index(name)) for at, form, name in block.uniforms if name in names],
+            [at for at, read in machine.block.uniforms if read == name],
+            [(at, form) for at, form, read in block.uniforms if read == name],
         )
+
+    def fill(self, value: float, numbers: Any, block: PrologueBlock) -> None:
+        for at in self.of_prologue:
+            numbers[at] = value
+        for at, form in self.of_program:
+            block.put(at, form, value)
 
 
 class FrameRecord:
@@ -226,7 +230,11 @@ class FrameRecord:
         self._reader = uniforms
         self._call = call
         self._times = [at for at, name in machine.block.coords if name == TIME]
-        self._uniforms = [_Uniforms.of(names, machine, block) for names in (uniforms.own, uniforms.given)]
+        self._own, self._given = (
+            [_Places.of(name, machine, block) for name in names] for names in (uniforms.own, uniforms.given)
+        )
+        self._known: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
+        """The last values of the uniforms."""
         at_scalar = {number: at for at, number in machine.reals}
         whole = {number: at // 2 for at, number in machine.wholes}
         copied = {
@@ -274,25 +282,29 @@ class FrameRecord:
 
     def forget(self) -> None:
         """Another launch has put its numbers in the place of those of the record."""
-        for each in self._uniforms:
-            each.known = ()
+        self._known = ((), ())
 
     def _give(self, inputs: Inputs, memory: StateMemory) -> None:
         """Fills in what follows from other inputs than the time, if they have changed, and from what is remembered."""
-        for uniforms, given in zip(self._uniforms, inputs[1:], strict=True):
-            if given != uniforms.known:
-                uniforms.known = given
-                for at, which in uniforms.of_prologue:
-                    self._numbers[at] = given[which]
-                for at, form, which in uniforms.of_program:
-                    self._block.put(at, form, given[which])
+        _, own, given = inputs
+        known_own, known_given = self._known
+        if own != known_own:
+            self._fill(self._own, known_own, own)
+        if given != known_given:
+            self._fill(self._given, known_given, given)
+        self._known = own, given
         for fill in self._fillers:
             fill(memory, self._nothing)
         wholes = self._block.wholes
-        for at, slot, ago in self._block.cells:
-            wholes[at] = memory.cell(slot, ago)
+        memory.write_cells(self._block.cells, wholes)
         for at, slot in self._block.layers:
             wholes[at] = memory.first_layer(slot)
+
+    def _fill(self, places: Sequence[_Places], known: tuple[float, ...], given: tuple[float, ...]) -> None:
+        """Fills in the values of uniforms that have changed."""
+        for at, place in enumerate(places):
+            if not known or given[at] != known[at]:
+                place.fill(given[at], self._numbers, self._block)
 
     def draw(self, inputs: Inputs, memory: StateMemory) -> bool:
         """Makes the calls of a frame. Returns whether a loop of the prologue reached its limit."""
