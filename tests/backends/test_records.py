@@ -168,6 +168,18 @@ def test_a_still_picture_is_drawn_once(opened: Open) -> None:
     assert shown[1] is not shown[2]
 
 
+def test_a_picture_without_the_time_stands_still(opened: Open) -> None:
+    backend, runner = opened(), ProgramRunner(ContextTable())
+    compiled = ready(backend, unit_of(TURNED.replace(" + me@time", "")), runner)
+    shown = [
+        backend.execute_subgraph(compiled, Env(WIDE, HIGH, tick, tick / 60, inputs={"a@v": turned}), runner)
+        for tick, turned in enumerate((0.5, 0.5, 0.75))
+    ]
+    assert compiled._record is not None
+    assert shown[0] is shown[1]
+    assert shown[1] is not shown[2]
+
+
 def test_a_prologue_that_is_stopped_says_so(opened: Open) -> None:
     text = (
         "#slider a<v> = 0, 2e9, 0\nspindle s() :: o { out o = 0\nfor i in (0 to a@v) { o = o + 1 } }\n"

@@ -20,7 +20,8 @@ from weft.codegen.clike.shader import Shader
 from weft.codegen.kernel import Kernel, Unit
 
 Inputs: TypeAlias = "tuple[float, tuple[float, ...], tuple[float, ...]]"
-"""What a frame is computed from: the time, and the uniforms of its kernel, as a `UniformReader` gives them."""
+"""What a frame is computed from: the time, 0 where nothing depends on it, and the uniforms of its kernel, as a
+`UniformReader` gives them."""
 
 # The most that a call is given. More than a function takes does no harm, by the conventions of all systems.
 _MOST = 11
@@ -277,8 +278,8 @@ class FrameRecord:
 
     def inputs(self, env: Env) -> Inputs:
         """What a frame is computed from."""
-        reader = self._reader
-        return (env.abstime, *reader.read(env)) if reader.own or reader.given else (env.abstime, (), ())
+        reader, time = self._reader, env.abstime if self._times else 0.0
+        return (time, *reader.read(env)) if reader.own or reader.given else (time, (), ())
 
     def forget(self) -> None:
         """Another launch has put its numbers in the place of those of the record."""
