@@ -1,65 +1,47 @@
-"""patches/bench/fifty.weft by CUDA beside a kernel by hand (`benchmarks/peers/fifty.cu`), by turns in one process.
+"""patches/bench/fifty.weft on a card beside a program by hand, by turns in one process: by CUDA beside a kernel
+(`benchmarks/peers/fifty.cu`), or by OpenGL beside shaders (`benchmarks/peers/fifty.glsl`).
 
-    python -m benchmarks.fifty_by_hand [--size 1280x720] [--rounds 8]
+    python -m benchmarks.fifty_by_hand [--by opengl] [--size 1280x720] [--rounds 8]
 
 All draw the same frames, one behind the other, with a wait after each; the pictures are compared first. By hand, the
-numbers and sliders of the patch are constants, as in a picture that nobody plays, or inputs, as weft has them.
+numbers and sliders of the patch are constants, as in a picture that nobody plays, or inputs, as weft has them. By
+OpenGL, what is by hand is drawn, and computed in tiles, and the faster one counts; its context stays current in its
+turn, while weft enters its own for each frame, as it does on stage.
 """
 
 from __future__ import annotations
 
 import argparse
 import ctypes
-import math
-import re
 import statistics
 import time
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from benchmarks.peers.cuda_peer import SOURCE, done, module
-from benchmarks.peers.figures import AXES, FIRST_SHIFT
+from benchmarks.peers.fifty import Moment, by_backend, fill, turned_text
 from benchmarks.peers.peer import Picture
-from weft.backends.base import Env, as_array
+from weft.backends.base import as_array
 from weft.backends.cuda.backend import CudaVisual
-from weft.backends.prologue import prologue_code
-from weft.cli.arguments import compile_file, shipped_patches
-from weft.contexts import ContextTable
-from weft.runtime.films.offline import initial_inputs
-from weft.runtime.program.coordinator import ProgramRunner
 
-_WIDE, _HIGH, _FRAMES, _START = 32, 8, 300, 1.7
+_WIDE, _HIGH, _FRAMES, _BEFORE = 32, 8, 300, 12
 
 
-class _Moment(ctypes.Structure):
-    """What varies with the time alone, as the kernel has it."""
+@dataclass(frozen=True)
+class Way:
+    """One of those that are compared. What it is `like` says how it has the numbers of the patch; it draws where it has
+    been entered."""
 
-    _names = ("kick", "bar", "flow_x", "flow_y", "wave", "ring", "cloud", "turn")
-    _fields_ = [
-        *((name, ctypes.c_float) for name in _names), ("waves", ctypes.c_float * 4), ("grain", ctypes.c_uint),
-        ("blink", ctypes.c_uint),
-    ]  # fmt: skip
-
-
-def _part(number: int) -> int:
-    product = (number * AXES["z"].multiplier + AXES["z"].start) & 0xFFFF_FFFF
-    return product ^ product >> FIRST_SHIFT
-
-
-def fill(moment: _Moment, at: float, frame: int) -> None:
-    """The numbers of a frame, in double precision."""
-    beats = at * 128 / 60
-    kick = (1 - beats % 1) ** 3
-    moment.kick, moment.bar, moment.flow_x, moment.flow_y = kick, beats / 4 % 1, at * 0.2, -at * 0.1
-    moment.wave, moment.ring, moment.cloud = (kick * 0.15 - at * 0.6) % 1, at * 0.05 % 1, at * 0.03 % 1
-    moment.turn = math.remainder(at * 0.1, math.tau)
-    moment.waves[:] = [math.remainder(at * n, math.tau) for n in range(1, 5)]
-    moment.grain, moment.blink = _part(frame), _part(math.floor(beats))
-
-
-_NUMBER = re.compile(r"(?<!define )\bN\(([^)]*)f\)")
+    name: str
+    like: str
+    draw: Callable[[int], None]
+    picture: Callable[[], Picture]
+    enter: Callable[[], None] = lambda: None
+    leave: Callable[[], None] = lambda: None
 
 
 def by_hand(width: int, height: int, turned: bool) -> tuple[Callable[[int], None], Callable[[], Picture]]:
@@ -71,11 +53,9 @@ def by_hand(width: int, height: int, turned: bool) -> tuple[Callable[[int], None
     device = done(driver.cuDeviceGet(0))
     done(driver.cuCtxSetCurrent(done(driver.cuDevicePrimaryCtxRetain(device))))
     text = SOURCE.with_name("fifty.cu").read_text(encoding="utf-8")
-    numbers = np.array(_NUMBER.findall(text), np.float32)
+    numbers = np.zeros(0, np.float32)
     if turned:
-        at = count()
-        text = _NUMBER.sub(lambda _: f"numbers[{next(at)}]", text)
-        text = f"__constant__ float numbers[{numbers.size}];\n{text}"
+        text, numbers = turned_text(text, "__constant__ float numbers[{}];")
     program = module(device, text.encode())
     function = done(driver.cuModuleGetFunction(program, b"fifty"))
     if turned:
@@ -87,7 +67,7 @@ def by_hand(width: int, height: int, turned: bool) -> tuple[Callable[[int], None
     for each in memory:
         done(driver.cuMemsetD8(each, 0, size))
     places = [ctypes.c_uint64(int(each)) for each in memory]
-    moment = _Moment()
+    moment = Moment()
     given = (*places, ctypes.c_int(width), ctypes.c_int(height), moment)
     orders = (0, 1, 2, 3, 4, 5), (0, 2, 1, 3, 4, 5)
     lists = [(ctypes.c_void_p * 6)(*(ctypes.addressof(given[at]) for at in order)) for order in orders]
@@ -96,7 +76,7 @@ def by_hand(width: int, height: int, turned: bool) -> tuple[Callable[[int], None
     launch, wait = driver.cuLaunchKernel, driver.cuStreamSynchronize
 
     def draw(number: int, kept: object = (given, lists)) -> None:
-        fill(moment, _START + number / 60, number)
+        fill(moment, number)
         done(launch(function, *blocks, 1, _WIDE, _HIGH, 1, 0, stream, addresses[number % 2], 0))
         done(wait(stream))
 
@@ -110,54 +90,95 @@ def by_hand(width: int, height: int, turned: bool) -> tuple[Callable[[int], None
 
 def by_weft(width: int, height: int) -> tuple[Callable[[int], None], Callable[[], Picture]]:
     """The same by weft."""
-    path = shipped_patches() / "bench" / "fifty.weft"
-    made = compile_file(str(path), settings={"width": width, "height": height})
-    (unit,) = made.units
-    inputs = initial_inputs(made.patch)
-    backend, runner = CudaVisual(), ProgramRunner(ContextTable())
-    ready = backend.compile_subgraph(unit, Env(width, height, inputs=inputs), runner)
-    code = prologue_code(unit.kernel)  # as a performance has it after a moment
-    if code is not None:
-        backend.upgrade(ready, code)
-    shown: list[Picture] = []
+    backend, shown = CudaVisual(), list[Any]()
+    begin = by_backend(backend, width, height)
 
     def draw(number: int) -> None:
-        env = Env(width, height, number, _START + number / 60, 1 / 60, inputs)
-        shown[:] = [backend.execute_subgraph(ready, env, runner)]  # type: ignore[list-item]
+        shown[:] = [begin(number)]
         backend.sync()
 
     return draw, lambda: np.asarray(as_array(shown[0]))
 
 
+_KINDS = {"with constants": False, "with inputs": True}
+
+
+def ways_of_cuda(width: int, height: int) -> list[Way]:
+    """weft, and those by hand."""
+    theirs = (Way(kind, kind, *by_hand(width, height, turned)) for kind, turned in _KINDS.items())
+    return [Way("weft", "weft", *by_weft(width, height)), *theirs]
+
+
+def ways_of_opengl(width: int, height: int) -> list[Way]:
+    """weft, and those by hand: drawn, and in tiles."""
+    from benchmarks.peers import fifty_opengl
+
+    draw, picture, renderer = fifty_opengl.by_weft(width, height)
+    print(renderer, flush=True)
+    ways = [Way("weft", "weft", draw, picture)]
+    for kind, turned in _KINDS.items():
+        for side in (0, *fifty_opengl.TILES):
+            made = fifty_opengl.by_hand(width, height, turned, side)
+            name = f"{kind}, " + (f"in tiles of {side}×{side}" if side else "drawn")
+            ways.append(Way(name, kind, made.draw, made.picture, made.context.enter, made.context.leave))
+    return ways
+
+
+WAYS = {"cuda": ways_of_cuda, "opengl": ways_of_opengl}
+
+
+@contextmanager
+def entered(way: Way) -> Iterator[None]:
+    way.enter()
+    try:
+        yield
+    finally:
+        way.leave()
+
+
+def share_apart(ways: Sequence[Way]) -> float:
+    """Draws the first frames, and gives the share of the pixels in which weft and another differ, at the most."""
+    shown = []
+    for way in ways:
+        with entered(way):
+            for number in range(_BEFORE):
+                way.draw(number)
+            shown.append(way.picture().astype(int))
+    ours, *theirs = shown
+    return max(float((np.abs(ours - each).max(axis=2) > 2).mean()) for each in theirs)
+
+
+def turn(way: Way, first: int) -> float:
+    """Draws the frames from this one on, and gives the median of what one took, in milliseconds."""
+    taken = []
+    with entered(way):
+        for number in range(first, first + _FRAMES):
+            before = time.perf_counter()
+            way.draw(number)
+            taken.append(time.perf_counter() - before)
+    return statistics.median(taken) * 1e3
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n", 1)[0])
+    options.add_argument("--by", choices=sorted(WAYS), default="cuda", help="what draws")
     options.add_argument("--size", default="1280x720", help="of the picture")
     options.add_argument("--rounds", type=int, default=8)
     asked = options.parse_args()
-    width, height = map(int, asked.size.split("x"))
-    ways = [by_weft(width, height), by_hand(width, height, turned=False), by_hand(width, height, turned=True)]
-    for number in range(12):
-        for draw, _ in ways:
-            draw(number)
-    ours, *theirs = (picture().astype(int) for _, picture in ways)
-    share = max(float((np.abs(ours - each).max(axis=2) > 2).mean()) for each in theirs)
-    print(f"{share:.4%} of the pixels differ by more than 2 levels", flush=True)
-    number, times = 12, [list[float]() for _ in ways]
-    for _ in range(asked.rounds):
-        for (draw, _), found in zip(ways, times, strict=True):
-            taken = []
-            for n in range(number, number + _FRAMES):
-                before = time.perf_counter()
-                draw(n)
-                taken.append(time.perf_counter() - before)
-            found.append(statistics.median(taken) * 1e3)
-        number += _FRAMES
-    weft = times[0]
-    for name, found in zip(("with constants", "with inputs"), times[1:], strict=True):
-        ratio = statistics.median(theirs / ours for ours, theirs in zip(weft, found, strict=True))
-        ours, theirs = statistics.median(weft), statistics.median(found)
-        told = f"weft {ours:.4f} ms, by hand {name} {theirs:.4f} ms a frame; weft / by hand {ratio:.2f}"
-        print(f"{asked.size}: {told}", flush=True)
+    ways = WAYS[asked.by](*map(int, asked.size.split("x")))
+    print(f"{share_apart(ways):.4%} of the pixels differ by more than 2 levels", flush=True)
+    times: dict[str, list[float]] = {way.name: [] for way in ways}
+    for number in range(asked.rounds):
+        for way in ways:
+            times[way.name].append(turn(way, _BEFORE + number * _FRAMES))
+    weft, medians = times["weft"], {name: statistics.median(found) for name, found in times.items()}
+    if len(ways) > 1 + len(_KINDS):
+        print(f"{asked.size}: " + "; ".join(f"{name} {taken:.4f} ms" for name, taken in medians.items()), flush=True)
+    for kind in _KINDS:
+        name = min((way.name for way in ways if way.like == kind), key=medians.__getitem__)
+        ratio = statistics.median(theirs / ours for ours, theirs in zip(weft, times[name], strict=True))
+        told = f"weft {medians['weft']:.4f} ms, by hand {name} {medians[name]:.4f} ms a frame"
+        print(f"{asked.size}: {told}; weft / by hand {ratio:.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from benchmarks import fifty_by_hand
 from benchmarks.beside.tools import missing, missing_program
 from benchmarks.beside.ways import PATCHES
 from benchmarks.peers import reference
@@ -14,12 +15,15 @@ from benchmarks.peers.registry import PEERS
 from benchmarks.sound_peers import reference as sounds
 from benchmarks.sound_peers.peer import BLOCK, RATE
 from benchmarks.sound_peers.registry import PEERS as SOUND_PEERS
+from tests.support.gl import Graphics, graphics, that_computes
 from weft.backends.base import SampleBlock
 from weft.backends.launch import Launch, StateMemory, picture_coords
 from weft.backends.vm import ReferenceExecutor
 from weft.contexts import ContextTable
 from weft.errors import Source
 from weft.runtime.compiling.stages import Request, build
+
+__all__ = ["graphics", "that_computes"]
 
 WIDTH, HEIGHT = 48, 20
 TIME = 100.3
@@ -52,6 +56,17 @@ def test_the_picture_of_numpy_is_right(kernel, threads):
     prepared.draw(0.0)
     prepared.draw(TIME)
     assert reference.wrong(prepared.picture(), reference.picture(kernel, WIDTH, HEIGHT, TIME)) is None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, there is no context without a window by EGL")
+def test_the_pictures_of_shaders_by_hand_are_right(that_computes: Graphics):
+    ways = fifty_by_hand.ways_of_opengl(WIDTH, HEIGHT)
+    assert len(ways) == 7
+    assert len({way.name for way in ways}) == 7
+    assert fifty_by_hand.share_apart(ways) <= 0.005
+    for way in ways:
+        with fifty_by_hand.entered(way):
+            assert way.picture()[..., :3].max() > 100
 
 
 def test_a_wrong_picture_is_found():

@@ -84,21 +84,25 @@ void main() {
 """
 
 
-def sources() -> dict[str, str]:
-    """The fragment shader of each kernel."""
+def definitions() -> list[str]:
+    """The figures that shaders need, as lines of the preprocessor."""
     figures = {"FIRST_SHIFT": FIRST_SHIFT, "SECOND_SHIFT": SECOND_SHIFT, "COUNT": len(OCTAVES)}
     hexadecimal = {"FIRST_MULTIPLIER": FIRST_MULTIPLIER, "SECOND_MULTIPLIER": SECOND_MULTIPLIER}
     for name in "xy":
         hexadecimal |= {f"MULTIPLIER_{name.upper()}": AXES[name].multiplier, f"START_{name.upper()}": AXES[name].start}
     lines = [f"#define {name} {value}" for name, value in figures.items()]
-    lines += [f"#define {name} {value}u" for name, value in hexadecimal.items()]
+    return lines + [f"#define {name} {value}u" for name, value in hexadecimal.items()]
+
+
+def sources() -> dict[str, str]:
+    """The fragment shader of each kernel."""
     layers = (
         f"height += {octave.weight!r} * noise(at * {octave.scale!r} + {octave.shift!r}, planes[{i}], depths[{i}]);"
         for i, octave in enumerate(OCTAVES)
     )
     clouds = CLOUDS.replace("SUM", "\n    ".join(layers)).replace("TURNS", ", ".join(map(repr, CLOUD_TURNS)))
     plasma = PLASMA.replace("ANGLES", ", ".join(map(repr, PLASMA_ANGLES)))
-    return {"v1": HEAD + STRIPES, "v2": HEAD + plasma, "v3": HEAD + "\n".join(lines) + clouds}
+    return {"v1": HEAD + STRIPES, "v2": HEAD + plasma, "v3": HEAD + "\n".join(definitions()) + clouds}
 
 
 @dataclass(frozen=True)
@@ -124,10 +128,10 @@ class OpenGLPeer:
         from OpenGL import GL
 
         _need_target(GL, width, height)
-        program = _program(GL, sources()[kernel])
-        GL.glUseProgram(program)
-        GL.glUniform2f(GL.glGetUniformLocation(program, "size"), width, height)
-        at, planes, depths = (GL.glGetUniformLocation(program, name) for name in ("time", "planes", "depths"))
+        linked = program(GL, (GL.GL_VERTEX_SHADER, VERTEX), (GL.GL_FRAGMENT_SHADER, sources()[kernel]))
+        GL.glUseProgram(linked)
+        GL.glUniform2f(GL.glGetUniformLocation(linked, "size"), width, height)
+        at, planes, depths = (GL.glGetUniformLocation(linked, name) for name in ("time", "planes", "depths"))
 
         def draw(time: float) -> None:
             GL.glUniform1f(at, time)
@@ -176,19 +180,20 @@ def _need_target(GL: Any, width: int, height: int) -> None:  # noqa: N803
     GL.glBindVertexArray(GL.glGenVertexArrays(1))
 
 
-def _program(GL: Any, fragment: str) -> int:  # noqa: N803
-    program: int = GL.glCreateProgram()
-    for kind, source in ((GL.GL_VERTEX_SHADER, VERTEX), (GL.GL_FRAGMENT_SHADER, fragment)):
+def program(GL: Any, *shaders: tuple[Any, str]) -> int:  # noqa: N803
+    """A program of shaders of these kinds. In a context. Raises RuntimeError."""
+    made: int = GL.glCreateProgram()
+    for kind, source in shaders:
         shader = GL.glCreateShader(kind)
         GL.glShaderSource(shader, source)
         GL.glCompileShader(shader)
         if not GL.glGetShaderiv(shader, GL.GL_COMPILE_STATUS):
             raise RuntimeError(GL.glGetShaderInfoLog(shader))
-        GL.glAttachShader(program, shader)
-    GL.glLinkProgram(program)
-    if not GL.glGetProgramiv(program, GL.GL_LINK_STATUS):
-        raise RuntimeError(GL.glGetProgramInfoLog(program))
-    return program
+        GL.glAttachShader(made, shader)
+    GL.glLinkProgram(made)
+    if not GL.glGetProgramiv(made, GL.GL_LINK_STATUS):
+        raise RuntimeError(GL.glGetProgramInfoLog(made))
+    return made
 
 
 PEERS = (OpenGLPeer(),)
