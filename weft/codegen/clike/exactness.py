@@ -7,23 +7,34 @@ count many times: where it is a divisor, or the period of a remainder.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from types import MappingProxyType
 from typing import TypeAlias
 
 from weft.codegen.native.dataflow import interval
-from weft.codegen.values import Node, Section
+from weft.codegen.values import LEAVES, Node, Section
 
-_Needs: TypeAlias = "Callable[[Node], Set[int]]"
-"""The places of those operands of a value that have to be right even if the value need not be."""
+_Needs: TypeAlias = "Callable[[Node], Iterable[Node]]"
+"""The values that have to be right for a value that need not be."""
 
-# Operations that change little if the operands at these places do. With others, they may jump: a floor, a comparison,
-# the root of what may be negative, a divisor that may be 0.
+# Operations that change little if the operands at these places do. With others, they may jump: a floor, a comparison.
 _BOTH, _NONE = frozenset({0, 1}), frozenset[int]()
 _SMOOTH: Mapping[str, Set[int]] = MappingProxyType({
     **dict.fromkeys(("add", "sub", "mul", "min", "max", "neg", "abs"), _BOTH),
     **dict.fromkeys(("sinpi", "cospi", "sin", "cos", "exp", "exp2"), _BOTH),
     "div": frozenset({0}), "select": frozenset({1, 2}), "loop_out": _BOTH,
+})  # fmt: skip
+
+# The operands of which a few units of the last digit make no jump, but whether they are 0, and their sign: a divisor,
+# what a root is taken of, what is compared with 0.
+_SCALED: Mapping[str, Set[int]] = MappingProxyType(
+    {"div": frozenset({1}), "sqrt": frozenset({0}), "power": frozenset({0}), "eq": _BOTH, "ne": _BOTH}
+)
+
+# Operations that have a few such units more than their operands at these places, and are 0 where these are.
+_PRODUCTS: Mapping[str, Set[int]] = MappingProxyType({
+    **dict.fromkeys(("mul", "div", "neg", "abs", "sqrt", "min", "max"), _BOTH),
+    "power": frozenset({0}), "select": frozenset({1, 2}),
 })  # fmt: skip
 
 # How many sums of sums are looked through.
@@ -48,14 +59,44 @@ def exact_values(program: Section) -> frozenset[Node]:
 def signed_zeros(program: Section) -> frozenset[Node]:
     """Finds the values of which it shows whether a 0 is -0, in a program that gives pixels."""
     stored = {*(store.value for store in program.stores), *program.locals.values()}
-    return frozenset(_reached(program, stored, lambda node: _SIGNED_ZEROS.get(node.op, _NONE)))
+    return frozenset(_reached(program, stored, _zero_signs))
 
 
-def _jumping(node: Node) -> Set[int]:
-    is_power = node.op == "power" and node.args[1].op == "const" and node.args[1].attr > 0
-    if (is_power or node.op == "sqrt") and (_is_square(node.args[0]) or interval(node.args[0]).low >= 0):
-        return _NONE  # there is one on both sides of a change
-    return {*range(len(node.args))} - _SMOOTH.get(node.op, _NONE)
+def _zero_signs(node: Node) -> Iterator[Node]:
+    places = _SIGNED_ZEROS.get(node.op, _NONE)
+    return (arg for at, arg in enumerate(node.args) if at in places)
+
+
+def _jumping(node: Node) -> Iterator[Node]:
+    smooth, scaled = _SMOOTH.get(node.op, _NONE), _SCALED.get(node.op, _NONE)
+    if node.op in ("eq", "ne") and not any(arg.op == "const" and arg.attr == 0 for arg in node.args):
+        scaled = _NONE
+    if node.op in ("sqrt", "power") and interval(node.args[0]).low >= 0:
+        scaled, smooth = _NONE, _BOTH  # there is one on both sides of a change
+    for at, arg in enumerate(node.args):
+        if at in scaled:
+            yield from _sums(arg, set())
+        elif at not in smooth:
+            yield arg
+
+
+def _sums(node: Node, seen: set[Node]) -> Iterator[Node]:
+    """The values of which a product is made that may be 0 though their operands are not."""
+    if node in seen or node.op in LEAVES or _keeps_its_sign(node):
+        return
+    seen.add(node)
+    if node.op not in _PRODUCTS:
+        yield node
+        return
+    for at, arg in enumerate(node.args):
+        if at in _PRODUCTS[node.op]:
+            yield from _sums(arg, seen)
+
+
+def _keeps_its_sign(node: Node) -> bool:
+    """Whether a sum has one sign with all operands that are near its own. Of squares, it is a length."""
+    low, high = interval(node)
+    return low > 0 or high < 0 or (node.op in ("add", "sub") and (_is_square(node) or low >= 0))
 
 
 def _is_square(node: Node, depth: int = _DEPTH) -> bool:
@@ -65,8 +106,8 @@ def _is_square(node: Node, depth: int = _DEPTH) -> bool:
     return node.op == "mul" and node.args[0] is node.args[1]
 
 
-def _dividing(node: Node) -> Set[int]:
-    return {1} if node.op in _DIVISIONS else _NONE
+def _dividing(node: Node) -> Sequence[Node]:
+    return node.args[1:2] if node.op in _DIVISIONS else ()
 
 
 def _reached(program: Section, found: set[Node], needs: _Needs) -> set[Node]:
@@ -81,8 +122,7 @@ def _follow(nodes: Iterable[Node], found: set[Node], needs: _Needs) -> None:
         if node.op == "loop":
             _follow_loop(node, found, needs)
         elif node not in found:
-            places = needs(node)
-            found.update(arg for at, arg in enumerate(node.args) if at in places)
+            found.update(needs(node))
         elif node.op == "loop_out":
             found.add(node.args[0].attr.following[node.attr])
         else:
