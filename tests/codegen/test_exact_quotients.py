@@ -16,12 +16,16 @@ from tests.support.parity.rule import compare
 from tests.support.rough import roughen
 from tests.support.together import all_but
 from weft.backends.executors import Executor
+from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.language import Language
 from weft.codegen.clike.shader import one_over
 from weft.codegen.cuda import Cuda
 from weft.codegen.essl import DriverEssl
 from weft.codegen.glsl import Glsl
 from weft.codegen.msl import Msl
+from weft.contexts import ContextTable
+from weft.errors import Source
+from weft.runtime.compiling.stages import Request, build
 
 __all__ = ["cuda", "device", "embedded_graphics", "graphics", "opencl", "wgpu"]
 
@@ -138,6 +142,13 @@ def test_no_others_take_longer(text: str, count: int) -> None:
     shader = Cuda.pixels(unit_of(f"{SAME}{text}\n").kernel)
     main = shader.text.partition("__global__")[2]
     assert main.count("exact_ratio") == count
+
+
+def test_what_other_subgraphs_read_is_exact() -> None:
+    text = "g<v> = me@x / (prev(g@v) + 3)\ndisplay(g@v)\ncompute(floor(g@v(me@x ~ 0.3)))\n"
+    (unit,) = (each for each in build(Request(Source("p.weft", text), ContextTable())).units if each.points)
+    (points,) = unit.points.values()
+    assert "exact_ratio(" in Cuda.over_points(points, NumberedKernel.of(points)).text.partition("__global__")[2]
 
 
 def test_a_sum_that_doubles_many_times_is_looked_at_once() -> None:

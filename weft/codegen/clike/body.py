@@ -268,7 +268,8 @@ class ShaderWriter:
         self.rings = name_rings(self.names, parts.kernel, language, parts)
         self._coarse: frozenset[Node] = frozenset()
         """The sines that need not be right to their last digits."""
-        self._exact = exact_values(program) if language.exact else frozenset()
+        is_read = parts.kernel.sweep == "points"
+        self._exact = exact_values(program, is_read) if language.exact else frozenset()
         self._signed = signed_zeros(program) if parts.packed and language.skips_nan else None
         if parts.packed and language.coarse_sines is not None:
             self._coarse, parts.sizes = coarse_waves(program, numbers)

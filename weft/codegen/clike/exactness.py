@@ -48,9 +48,11 @@ _SIGNED_ZEROS: Mapping[str, Set[int]] = MappingProxyType(
 )
 
 
-def exact_values(program: Section) -> frozenset[Node]:
-    """Finds these. Whatever a program stores has to be right, since what reads it may jump."""
+def exact_values(program: Section, is_read: bool = False) -> frozenset[Node]:
+    """Finds these. Whatever a program stores has to be right, since what reads it may jump, and so do its outputs if
+    other subgraphs read them (`is_read`)."""
     stored = {*(store.value for store in program.stores), *program.locals.values()}
+    stored.update(program.outputs if is_read else ())
     ratios = (node for node in _reached(program, stored, _jumping) if node.op == "div")
     waves = (node for node in _reached(program, set(), _dividing) if node.op in ("sinpi", "cospi"))
     return frozenset((*ratios, *waves))
