@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -642,6 +643,47 @@ def test_a_context_that_is_lost_is_told_as_a_device_that_is_lost(kind: type[GlVi
         with pytest.raises(DeviceLostError, match="pulled out") as failure:
             call()
         assert failure.value.context == "visual"
+
+
+@pytest.mark.parametrize("function", ["glGenVertexArrays", "glGenFramebuffers", "glDeleteTextures", "glActiveTexture"])
+def test_a_call_that_fails_leaves_the_context(function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And its lock: another thread may enter."""
+    from weft.backends.gl.egl import Egl
+    from weft.backends.gl.graphics import GL, DriverError, Graphics
+
+    egl = Egl()
+    within, (first, second) = list[str](), (egl.context(), egl.context())
+    graphics = Graphics(first)
+
+    def enter() -> None:
+        within.append("context")
+        second.enter()
+
+    def leave() -> None:
+        within.pop()
+        second.leave()
+
+    graphics.draw_in(Context(enter, leave))
+    graphics.discard("texture", 2**20)
+
+    def fails(*given: object) -> None:
+        raise DriverError("it lacks the function")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GL, function, fails)
+        with pytest.raises((DriverError, GraphicsError), match="it lacks"), graphics.drawing():
+            pass
+    assert within == []
+    entered = list[object]()
+
+    def draw() -> None:
+        with graphics.drawing() as place:
+            entered.append(place)
+
+    other = threading.Thread(target=draw, daemon=True)
+    other.start()
+    other.join(20)
+    assert len(entered) == 1
 
 
 def test_threads_that_make_programs_ready_do_not_change_contexts() -> None:

@@ -210,21 +210,27 @@ class _Entrance:
             self._lock.release()
             raise
         self._depth += 1
-        if self.place is None:
-            GL.glBindVertexArray(GL.glGenVertexArrays(1))  # a core context draws nothing without one
-            GL.glDisable(GL.GL_DITHER)
-            GL.glPixelStorei(GL.GL_PACK_ALIGNMENT, 1)
-            self.place = ContextState(GL.glGenFramebuffers(1))
+        try:
+            if self.place is None:
+                GL.glBindVertexArray(GL.glGenVertexArrays(1))  # a core context draws nothing without one
+                GL.glDisable(GL.GL_DITHER)
+                GL.glPixelStorei(GL.GL_PACK_ALIGNMENT, 1)
+                self.place = ContextState(GL.glGenFramebuffers(1))
+        except BaseException:
+            self.__exit__()
+            raise
         return self.place
 
     def __exit__(self, *_: object) -> None:
         try:
             self._depth -= 1
             if not self._depth:
-                # The state that other code in the context expects, such as that of a window.
-                GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, 0)
-                GL.glActiveTexture(GL.GL_TEXTURE0)
-                self.context.leave()
+                try:
+                    # The state that other code in the context expects, such as that of a window.
+                    GL.glBindFramebuffer(GL.GL_FRAMEBUFFER, 0)
+                    GL.glActiveTexture(GL.GL_TEXTURE0)
+                finally:
+                    self.context.leave()
         finally:
             self._lock.release()
 
@@ -247,7 +253,11 @@ class _Drawing:
 
     def __enter__(self) -> ContextState:
         place = self._entrance.__enter__()
-        self._graphics.delete()
+        try:
+            self._graphics.delete()
+        except BaseException as reason:
+            self.__exit__(type(reason), reason, None)
+            raise
         return place
 
     def __exit__(self, kind: object, reason: BaseException | None, trace: object) -> None:
