@@ -151,6 +151,12 @@ def test_what_other_subgraphs_read_is_exact() -> None:
     assert "exact_ratio(" in Cuda.over_points(points, NumberedKernel.of(points)).text.partition("__global__")[2]
 
 
+@pytest.mark.parametrize("packed", [True, False])
+def test_above_the_corner_of_a_cell_there_is_no_minus_0(packed: bool, cuda: object, request) -> None:
+    text = "v = (me@px + 1) * -key@a\nc = floor(v)\ndisplay(hash(c), 0.1 / (v - c), atan2(v - c, -1))\n"
+    assert compare(case_of(text, packed=packed), executor_on("cuda", request)).unexplained == ()
+
+
 def test_a_sum_that_doubles_many_times_is_looked_at_once() -> None:
     text = "".join(f"s{at + 1} = s{at} + s{at}\n" for at in range(60))
     shader = Cuda.pixels(unit_of(f"s0 = (me@x / (me@y + 2)) ^ 2\n{text}display(sqrt(s60))\n").kernel)

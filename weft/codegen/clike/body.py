@@ -270,7 +270,7 @@ class ShaderWriter:
         """The sines that need not be right to their last digits."""
         is_read = parts.kernel.sweep == "points"
         self._exact = exact_values(program, is_read) if language.exact else frozenset()
-        self._signed = signed_zeros(program) if parts.packed and language.skips_nan else None
+        self._signed = signed_zeros(program, not parts.packed) if language.skips_nan else frozenset()
         if parts.packed and language.coarse_sines is not None:
             self._coarse, parts.sizes = coarse_waves(program, numbers)
         self.depth = 0
@@ -563,11 +563,13 @@ class ShaderWriter:
         if node.op == "bits_of":
             return self.language.converted("u32", corner)
         place = ExpressionText(self._places[node.args[1]])
-        return applied("-", [place, self.language.converted("float", corner)])
+        above = applied("-", [place, self.language.converted("float", corner)])
+        # Of -0, which has no corner of its own sign, it would be -0.
+        return applied("+", [above, literal(self.language.real(0.0))]) if node in self._signed else above
 
     def _is_unsigned(self, node: Node) -> bool:
         """Whether it does not show if a value is 0 or -0."""
-        return self._signed is not None and node not in self._signed
+        return self.parts.packed and node not in self._signed
 
     def _wave(self, node: Node, args: list[ExpressionText]) -> ExpressionText | None:
         """A sine or a cosine of half turns, if it is not the function for any of them."""

@@ -51,17 +51,20 @@ _SIGNED_ZEROS: Mapping[str, Set[int]] = MappingProxyType(
 def exact_values(program: Section, is_read: bool = False) -> frozenset[Node]:
     """Finds these. Whatever a program stores has to be right, since what reads it may jump, and so do its outputs if
     other subgraphs read them (`is_read`)."""
-    stored = {*(store.value for store in program.stores), *program.locals.values()}
-    stored.update(program.outputs if is_read else ())
-    ratios = (node for node in _reached(program, stored, _jumping) if node.op == "div")
+    ratios = (node for node in _reached(program, _given(program, is_read), _jumping) if node.op == "div")
     waves = (node for node in _reached(program, set(), _dividing) if node.op in ("sinpi", "cospi"))
     return frozenset((*ratios, *waves))
 
 
-def signed_zeros(program: Section) -> frozenset[Node]:
-    """Finds the values of which it shows whether a 0 is -0, in a program that gives pixels."""
-    stored = {*(store.value for store in program.stores), *program.locals.values()}
-    return frozenset(_reached(program, stored, _zero_signs))
+def signed_zeros(program: Section, is_read: bool = False) -> frozenset[Node]:
+    """Finds the values of which it shows whether a 0 is -0, likewise."""
+    return frozenset(_reached(program, _given(program, is_read), _zero_signs))
+
+
+def _given(program: Section, is_read: bool) -> set[Node]:
+    """What others are given to read."""
+    outputs = program.outputs if is_read else ()
+    return {*(store.value for store in program.stores), *program.locals.values(), *outputs}
 
 
 def _zero_signs(node: Node) -> Iterator[Node]:
