@@ -50,6 +50,17 @@ def a_pool_hands_out_its_block_piece_by_piece(backend: Backend) -> None:
     np.testing.assert_array_equal(backend.download(third), ring)
 
 
+def a_pool_copies_arrays_of_other_pools(backend: Backend) -> None:
+    given = np.arange(64, dtype=np.float32)
+    pool, other = backend.pool(1024), backend.pool(1024)
+    here, nothing, there = pool.take((64,), np.float32), pool.take((64,), np.float32), other.take((64,), np.float32)
+    backend.upload(given, there)
+    pool.copy(there, nothing)
+    np.testing.assert_array_equal(backend.download(nothing), given)
+    pool.copy(here, there)
+    assert not backend.download(there).any()
+
+
 def a_pool_that_is_full_says_so(backend: Backend) -> None:
     pool = backend.pool(100)
     pool.take((16,), np.float32)
@@ -72,7 +83,7 @@ def each_type_comes_back(backend: Backend) -> None:
 
 CHECKS = [
     what_goes_there_comes_back, each_type_comes_back, a_pool_hands_out_its_block_piece_by_piece,
-    a_pool_that_is_full_says_so, arrays_that_nobody_knows_any_more_are_given_back,
+    a_pool_copies_arrays_of_other_pools, a_pool_that_is_full_says_so, arrays_that_nobody_knows_any_more_are_given_back,
 ]  # fmt: skip
 
 each = pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

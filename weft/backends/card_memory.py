@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +55,9 @@ class CardState(StateMemory):
 class CardPool(MemoryPool):
     """One buffer of a card, allocated piece by piece. Places are counted in bytes."""
 
+    buffer: Any
+    """That buffer."""
+
     def __init__(self, size: int) -> None:
         super().__init__(np.zeros(0, np.uint8))
         self.size = size
@@ -71,7 +75,8 @@ class CardPool(MemoryPool):
         """Reads bytes; waits until they have been written."""
 
     @abstractmethod
-    def copy(self, source: CardArray, target: CardArray) -> None: ...
+    def copy(self, source: CardArray, target: CardArray) -> None:
+        """Copies an array of this card, of any pool, to another."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

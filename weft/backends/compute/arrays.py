@@ -170,20 +170,20 @@ class RemotePool(CardPool):
         super().__init__(size)
         self._device = device
         with failing(f"there is no memory for {size} bytes"):
-            self._buffer = device.allocate(max(1, size))
+            self.buffer = device.allocate(max(1, size))
 
     def write(self, start: int, data: Array) -> None:
         with failing("an array cannot be written"):
-            self._device.write(self._buffer, data, start)
+            self._device.write(self.buffer, data, start)
 
     def fetch(self, start: int, into: npt.NDArray[np.uint8]) -> None:
         with failing("an array cannot be read"):
-            into[:] = self._device.read(self._buffer, None, start, into.size)()
+            into[:] = self._device.read(self.buffer, None, start, into.size)()
 
     def copy(self, source: CardArray, target: CardArray) -> None:
         with failing("an array cannot be copied"):
             size = min(source.nbytes, target.nbytes)
-            self._device.copy(self._buffer, source.start, self._buffer, target.start, size)
+            self._device.copy(source.pool.buffer, source.start, target.pool.buffer, target.start, size)
 
 
 def pool_on(device: ComputeDevice, size: int) -> MemoryPool:

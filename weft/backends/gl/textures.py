@@ -489,19 +489,19 @@ class GlPool(CardPool):
         super().__init__(size)
         self._graphics = graphics
         with graphics.drawing():
-            self._buffer = Buffer(graphics)
-            self._buffer.fill(_THERE, np.zeros(max(1, size), np.uint8))
+            self.buffer = Buffer(graphics)
+            self.buffer.fill(_THERE, np.zeros(max(1, size), np.uint8))
 
     def write(self, start: int, data: Array) -> None:
         with self._graphics.drawing():
-            self._buffer.write(_THERE, start, data)
+            self.buffer.write(_THERE, start, data)
 
     def fetch(self, start: int, into: npt.NDArray[np.uint8]) -> None:
         with self._graphics.drawing():
-            self._buffer.copy_to(_HERE, into, start)
+            self.buffer.copy_to(_HERE, into, start)
 
     def copy(self, source: CardArray, target: CardArray) -> None:
         with self._graphics.drawing():
-            GL.glBindBuffer(_HERE, self._buffer.number)
-            GL.glBindBuffer(_THERE, self._buffer.number)
+            GL.glBindBuffer(_HERE, source.pool.buffer.number)
+            GL.glBindBuffer(_THERE, target.pool.buffer.number)
             GL.glCopyBufferSubData(_HERE, _THERE, source.start, target.start, min(source.nbytes, target.nbytes))
