@@ -18,7 +18,7 @@ from tests.support.together import all_but
 from weft.backends.executors import Executor
 from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.language import Language
-from weft.codegen.clike.shader import one_over
+from weft.codegen.clike.shader import OneOver, one_over
 from weft.codegen.cuda import Cuda
 from weft.codegen.essl import DriverEssl
 from weft.codegen.glsl import Glsl
@@ -142,6 +142,13 @@ def test_no_others_take_longer(text: str, count: int) -> None:
     shader = Cuda.pixels(unit_of(f"{SAME}{text}\n").kernel)
     main = shader.text.partition("__global__")[2]
     assert main.count("exact_ratio") == count
+
+
+def test_an_exact_quotient_is_given_what_it_uses() -> None:
+    text = "#slider by<v> = 1, 99, 41\ndisplay(floor(me@px / by))\n"
+    given = [each.source for each in Cuda.pixels(unit_of(text).kernel).uniforms]
+    parts = [source.part for source in given if isinstance(source, OneOver) and source.of.key == "by@v"]
+    assert sorted(parts) == ["lower", "rest"]
 
 
 def test_what_other_subgraphs_read_is_exact() -> None:

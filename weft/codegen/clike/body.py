@@ -518,9 +518,9 @@ class ShaderWriter:
                 return self._called("fraction", args[:1])
             if node.args[1].attr == 0:
                 return literal(self.language.real(nan))  # drivers may evaluate the division by 0 all the same
-        per = self._reciprocal(node) if node.op in ("div", "mod") and self.language.by_reciprocal else None
         if node.op == "div" and node.args[0] is not node.args[1] and self._is_inexact(node):
             return self._exact_ratio(node, args)
+        per = self._reciprocal(node) if node.op in ("div", "mod") and self.language.by_reciprocal else None
         if node.op == "div" and per is not None:
             return applied("*", [args[0], per])
         if node.op == "mod" and node.attr == FEW:
