@@ -180,6 +180,21 @@ def test_a_picture_without_the_time_stands_still(opened: Open) -> None:
     assert shown[1] is not shown[2]
 
 
+def test_inputs_of_a_frame_that_fails_are_not_those_of_the_next(tmp_path: Path) -> None:
+    text = "#slider a<v> = 0, 1, 0.4\n#slider b<v> = 0, 1, 0.4\ndisplay(me@x * a@v, me@x * b@v, fract(me@time))\n"
+    backend, runner = CudaHere(tmp_path), ProgramRunner(ContextTable())
+    compiled = ready(backend, unit_of(text), runner)
+
+    def at(tick: int, *turned: float) -> Env:
+        return Env(WIDE, HIGH, tick, float(tick), inputs=dict(zip(("a@v", "b@v"), turned, strict=True)))
+
+    first = pixels(backend, compiled, at(0, 0.5, 0.5), runner)
+    for turned in ((0.75, 10**400), (10**400, 0.75)):  # too large
+        with pytest.raises(DeviceLostError):
+            backend.execute_subgraph(compiled, at(1, *turned), runner)
+    assert pixels(backend, compiled, at(2, 0.5, 0.5), runner) == first
+
+
 def test_a_prologue_that_is_stopped_says_so(opened: Open) -> None:
     text = (
         "#slider a<v> = 0, 2e9, 0\nspindle s() :: o { out o = 0\nfor i in (0 to a@v) { o = o + 1 } }\n"

@@ -289,6 +289,7 @@ class FrameRecord:
         """Fills in what follows from other inputs than the time, if they have changed, and from what is remembered."""
         _, own, given = inputs
         known_own, known_given = self._known
+        self.forget()  # in case that this is interrupted
         if own != known_own:
             self._fill(self._own, known_own, own)
         if given != known_given:
