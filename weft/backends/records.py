@@ -368,13 +368,13 @@ class RecordedSubgraph(ABC):
             self.may_record = self._record is not None
         return self._record
 
+    @abstractmethod
     def new_record(self, machine: PrologueMachine) -> FrameRecord | None:
         """The record of its ticks; None if they cannot have one."""
-        return None
 
+    @abstractmethod
     def draw_by(self, record: FrameRecord, inputs: Inputs, env: Env) -> PictureHandle:
         """One tick by its record: draws a picture and advances the state."""
-        raise NotImplementedError
 
     def forget_record(self) -> None:
         """Another launch draws, with its numbers in the place of those of the record."""

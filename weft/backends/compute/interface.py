@@ -149,10 +149,10 @@ class ComputeDevice(ABC):
         nobody looks at the array any more. It is called by the same thread."""
         return self.read(buffer, after)
 
-    def calls(self, kernel: Any, count: int, words: npt.NDArray[np.uint32], buffers: int) -> LaunchCalls:
+    def calls(self, kernel: Any, count: int, words: npt.NDArray[np.uint32], buffers: int) -> LaunchCalls | None:
         """The calls by which machine code launches `count` threads itself, over the numbers `words` and this many
-        `buffers`."""
-        raise NotImplementedError
+        `buffers`; None if it cannot."""
+        return None
 
     def numbers(self, words: npt.NDArray[np.uint32], before: Any = None) -> Any:
         """What a launch gets for the numbers of `Shader.uniforms`; see `send`."""

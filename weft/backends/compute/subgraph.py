@@ -167,8 +167,12 @@ class ComputeProgram:
         if uses != [BufferUse.FRAME, BufferUse.OUT, *[BufferUse.RING] * len(rings)]:
             return None
         record = FrameRecord.of(self.prologue.kernel, self.shader, machine, shape)
-        if record is not None:
-            record.makes(self._device.calls(self._kernel, math.prod(shape), record.words, 1 + len(rings)))
+        if record is None:
+            return None
+        calls = self._device.calls(self._kernel, math.prod(shape), record.words, 1 + len(rings))
+        if calls is None:
+            return None
+        record.makes(calls)
         return record
 
     def rehearse(self, device: ComputeDevice, shape: tuple[int, int]) -> None:
