@@ -154,9 +154,13 @@ def _in_tiles(
 def _texture(GL: Any, kind: int, width: int, height: int) -> int:  # noqa: N803
     """A texture of zeros, which is sampled as a patch samples what it remembers."""
     texture = int(GL.glGenTextures(1))
-    form, words = (GL.GL_RED, GL.GL_FLOAT) if kind == GL.GL_R32F else (GL.GL_RGBA, GL.GL_UNSIGNED_BYTE)
+    # PyOpenGL converts an array of another type, to one with as many items.
+    form, words, zeros = (
+        (GL.GL_RED, GL.GL_FLOAT, np.zeros((height, width), np.float32))
+        if kind == GL.GL_R32F else (GL.GL_RGBA, GL.GL_UNSIGNED_BYTE, np.zeros((height, width, 4), np.uint8))
+    )  # fmt: skip
     GL.glBindTexture(GL.GL_TEXTURE_2D, texture)
-    GL.glTexImage2D(GL.GL_TEXTURE_2D, 0, kind, width, height, 0, form, words, np.zeros((height, width), np.float32))
+    GL.glTexImage2D(GL.GL_TEXTURE_2D, 0, kind, width, height, 0, form, words, zeros)
     for name in (GL.GL_TEXTURE_MIN_FILTER, GL.GL_TEXTURE_MAG_FILTER):
         GL.glTexParameteri(GL.GL_TEXTURE_2D, name, GL.GL_LINEAR)
     for name in (GL.GL_TEXTURE_WRAP_S, GL.GL_TEXTURE_WRAP_T):
