@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from tests.support.together import all_but
 from tests.support.tolerances import OFF_SHARE
 from weft.backends.launch import Launch, StateMemory
 from weft.backends.vm import ReferenceExecutor
+from weft.codegen import glsl
 from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.glsl import fragment, over_picture, points
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
@@ -109,6 +111,21 @@ def remembering(text: str) -> Case:
 @pytest.mark.parametrize("text", all_but(8, MEMORIES.values()), ids=MEMORIES.keys())
 def test_memory(text: str, graphics: Graphics) -> None:
     assert compare(remembering(text), GlExecutor(graphics)).unexplained == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [MEMORIES["another place"], "display(floor(me@px * 3 / 3) / 9, fract(me@px * key@a / key@a), floor(me@x * 2))"],
+    ids=["images", "quotients"],
+)
+def test_drivers_of_version_3_30_show_the_same(
+    text: str, graphics: Graphics, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    newer, older = glsl.newer, list[bytes]()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(glsl, "newer", lambda shader: older.append(shader) or shader)
+    assert compare(remembering(text), GlExecutor(graphics)).unexplained == ()
+    assert any(newer(shader).startswith(b"#version 400") for shader in older if b"__VERSION__" in shader)
 
 
 def remembering_many(count: int, loop: str = "") -> Case:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar
@@ -233,8 +233,8 @@ class Cuda(KernelLanguage):
     def real(self, value: float) -> str:
         return _DOUBLE.sub(r"\1f", super().real(value))
 
-    def functions(self, names: Iterable[str], loops: bool = True) -> list[str]:
-        return [_on_card(text) for text in super().functions(names, loops)]
+    def function(self, name: str, text: str) -> str:
+        return _on_card(text)
 
     def head(self, statements: int) -> str:
         # With registers for 1,024 threads at once. To begin a block takes a card a while, as long as a short program.

@@ -6,7 +6,7 @@ Rows of textures are rows of the picture, from top to bottom.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,7 +21,7 @@ from weft.codegen.clike.language import (
 from weft.codegen.clike.pieces import is_crowded, pieces_of
 from weft.codegen.clike.prelude import EXACT_RATIOS, functions_in
 from weft.codegen.clike.shader import Bound, Forms, LaunchExtent, Shader, UnsuitableError, image_to_write
-from weft.codegen.clike.texture_functions import TEXTURE_FUNCTIONS, survey
+from weft.codegen.clike.texture_functions import NEWER_FUNCTIONS, TEXTURE_FUNCTIONS, survey
 from weft.codegen.kernel import Kernel
 from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
@@ -79,14 +79,16 @@ _RESERVED = frozenset(
     dmat3x3 dmat3x4 dmat4x2 dmat4x3 dmat4x4
     radians degrees sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh pow exp log exp2 log2 sqrt inversesqrt
     abs sign floor trunc round roundEven ceil fract mod modf min max clamp mix step smoothstep isnan isinf
-    floatBitsToInt floatBitsToUint intBitsToFloat uintBitsToFloat length distance dot cross normalize faceforward
+    floatBitsToInt floatBitsToUint intBitsToFloat uintBitsToFloat length distance dot cross normalize faceforward fma
     reflect refract transpose inverse determinant outerProduct lessThan equal any all not texture textureSize texelFetch
-    textureLod imageStore noise1 noise2 noise3 noise4 dFdx dFdy fwidth pixel values at point sampled picture fetched
-    share
+    textureLod textureGather imageStore noise1 noise2 noise3 noise4 dFdx dFdy fwidth pixel values at point sampled
+    picture fetched share
     """.split()  # noqa: SIM905 - this is read more easily than a list of strings
 )
 
-# Values that are wrong if a compiler reorders the terms that they are made of.
+_VERSION, _NEWER_VERSION = b"#version 330 core", b"#version 400 core"
+
+# Values that are wrong if a compiler reorders the terms that they are made of. It can be told so from version 4.00 on.
 _AS_WRITTEN = re.compile(r"^( +)(float (?:rest|left|nearer) = )", re.MULTILINE)
 
 
@@ -98,8 +100,8 @@ class Glsl(Language):
     """The side of the squares of pixels that are computed instead of drawn; None for fragment shaders."""
     macros: frozenset[str] = frozenset()
     """The macros of a text that holds several programs, this one included."""
-    has_precise: bool = False
-    """Whether its version knows which values a compiler must compute as they are written."""
+    is_newer: bool = False
+    """Whether its version is 4.30."""
 
     name: ClassVar[str] = "glsl"
     types: ClassVar[Mapping[Type, str]] = MappingProxyType({**C_TYPES, "two": "vec2", "four": "vec4"})
@@ -118,13 +120,16 @@ class Glsl(Language):
         "not_a_number": "uintBitsToFloat(0x7fc00000u)", "infinity": "uintBitsToFloat(0x7f800000u)",
     })  # fmt: skip
 
+    newer: ClassVar[Mapping[str, str]] = NEWER_FUNCTIONS
+    """The functions that differ from version 4.00 on."""
+
     @property
     def taken(self) -> frozenset[str]:
         return self.reserved | self.macros
 
-    def functions(self, names: Iterable[str], loops: bool = True) -> list[str]:
-        found = super().functions(names, loops)
-        return [_AS_WRITTEN.sub(r"\1precise \2", text) for text in found] if self.has_precise else found
+    def function(self, name: str, text: str) -> str:
+        newer = _AS_WRITTEN.sub(r"\1precise \2", self.newer.get(name, text))
+        return newer if self.is_newer else _by_version(text, newer) if name in self.newer else text
 
     def array(self, slot: StateSlot) -> str:
         return array_of(slot)
@@ -214,7 +219,7 @@ class Glsl(Language):
         lines = [*map(CodeLine, start), *parts.body, *map(CodeLine, ends)]
         top = ["#version 430 core", f"layout(local_size_x = {tile}, local_size_y = {tile}) in;"]
         main = block("void main()", lines)
-        computed = replace(self, has_precise=True)
+        computed = replace(self, is_newer=True)
         return document(computed, parts, top, [*self._given(parts), heads], main, tile=tile)
 
 
@@ -248,7 +253,7 @@ class Glsl(Language):
         lines = [*map(CodeLine, start), *parts.body, *map(CodeLine, ends)]
         main = block("void main()", lines)
         top = ["#version 430 core", f"layout(local_size_x = {WORKGROUP}) in;"]
-        computed = replace(self, has_precise=True)
+        computed = replace(self, is_newer=True)
         return document(computed, parts, top, [*self._given(parts), buffers], main, workgroup=WORKGROUP)
 
     def _given(self, parts: ProgramParts) -> list[list[str]]:
@@ -311,6 +316,19 @@ def planes(outputs: list[str]) -> list[tuple[str, str]]:
         four = (*outputs[at : at + 4], "0.0", "0.0", "0.0")[:4]
         made.append((f"values_{at // 4}" if at else "values", f"vec4({', '.join(four)})"))
     return made
+
+
+def _by_version(older: str, newer: str) -> str:
+    """A function of which version 4.00 has newer lines between those that are the same."""
+    lines, others = older.split("\n"), newer.split("\n")
+    same = [one == other for one, other in zip(lines, others, strict=False)].index(False)
+    parted = ["#if __VERSION__ >= 400", *others[same:-1], "#else", *lines[same:-1], "#endif"]
+    return "\n".join([*lines[:same], *parted, lines[-1]])
+
+
+def newer(text: bytes) -> bytes:
+    """A shader of version 3.30 as one of 4.00; others are unchanged."""
+    return _NEWER_VERSION + text.removeprefix(_VERSION) if text.startswith(_VERSION) else text
 
 
 def fragment(kernel: Kernel, packed: bool = True, macros: frozenset[str] = frozenset()) -> Shader:

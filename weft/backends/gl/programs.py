@@ -15,9 +15,8 @@ import numpy as np
 from weft.backends.card import refused
 from weft.backends.gl.graphics import GL, DriverInfo, Graphics, is_embedded, parallel, plain
 from weft.backends.kept_programs import KeptProgram, RecentPrograms
-from weft.codegen import essl
+from weft.codegen import essl, glsl
 from weft.codegen.clike.shader import Shader
-from weft.codegen.glsl import VERTEX
 from weft.errors import WeftError, error
 
 Parts: TypeAlias = Sequence[tuple[Any, "bytes | str"]]
@@ -38,13 +37,20 @@ _LOOK = 0.001
 
 def drawing(fragment: bytes | str) -> Parts:
     """The parts of a program that draws over a whole picture."""
-    return [(GL.GL_VERTEX_SHADER, VERTEX), (GL.GL_FRAGMENT_SHADER, fragment)]
+    return [(GL.GL_VERTEX_SHADER, glsl.VERTEX), (GL.GL_FRAGMENT_SHADER, fragment)]
+
+
+def _spelling() -> Callable[[bytes], bytes]:
+    """How a shader of version 3.30 is spelled for the current context."""
+    if is_embedded():
+        return essl.from_desktop
+    return glsl.newer if GL.glGetIntegerv(GL.GL_MAJOR_VERSION) >= 4 else bytes
 
 
 def linked(parts: Parts, refused: Callable[[str], Exception], retrievable: bool = False) -> Any:
     """A program of shaders. If it is `retrievable`, it can be read in the driver's own form. If the driver refuses it,
     raises the result of `refused` for the driver's words. In a context."""
-    program, spelled = GL.glCreateProgram(), essl.from_desktop if is_embedded() else bytes
+    program, spelled = GL.glCreateProgram(), _spelling()
     try:
         for kind, text in parts:
             part = GL.glCreateShader(kind)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from math import frexp, inf, nan, pi
+from math import frexp, inf, isfinite, nan, pi
 from types import MappingProxyType
 
 from weft.codegen.clike.coarse_waves import coarse_waves
@@ -24,6 +24,7 @@ from weft.codegen.clike.shader import (  # fmt: skip
     Bound, FirstLayer, OneOver, Part, PastCell, PastValue, Shader, image_to_write, one_over
 )
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
+from weft.codegen.native.dataflow import interval
 from weft.codegen.native.target import Head
 from weft.codegen.values import LoopBody, Node, Scalar, Section
 from weft.ir.expr import SlotPlane, StateSlot
@@ -270,7 +271,8 @@ class ShaderWriter:
         """The sines that need not be right to their last digits."""
         is_read = parts.kernel.sweep == "points"
         self._exact = exact_values(program, is_read) if language.exact else frozenset()
-        self._signed = signed_zeros(program, not parts.packed) if language.skips_nan else frozenset()
+        self._signed = signed_zeros(program, not parts.packed)
+        self._finite: dict[Node, bool] = {}
         if parts.packed and language.coarse_sines is not None:
             self._coarse, parts.sizes = coarse_waves(program, numbers)
         self.depth = 0
@@ -508,6 +510,9 @@ class ShaderWriter:
                 function = self.language.bound(node.op, number.attr if number.op == "const" else None)
                 self.call(function)
                 return applied(self.language.word(function), args if known[0] else args[::-1])
+            sure = [self._is_finite(arg) for arg in node.args] if self._is_unsigned(node) else []
+            if any(sure):
+                return applied(self.language.word(node.op), args if sure[0] else args[::-1])
         is_itself = node.op in ("eq", "ne") and node.args[0] is node.args[1] and node.args[0].kind == "float"
         if is_itself and "is_number" in self.language.function_names:
             # A compiler may think that there is no NaN.
@@ -570,6 +575,28 @@ class ShaderWriter:
     def _is_unsigned(self, node: Node) -> bool:
         """Whether it does not show if a value is 0 or -0."""
         return self.parts.packed and node not in self._signed
+
+    def _is_finite(self, node: Node) -> bool:
+        """Whether a value is a finite number, whatever the inputs are."""
+        known = self._finite.get(node)
+        if known is None:
+            known = self._finite[node] = self._stays_finite(node)
+        return known
+
+    def _stays_finite(self, node: Node) -> bool:
+        match node:
+            case Node("const", attr=float(value)):
+                return isfinite(value)
+            case Node("scalar"):
+                return _is_number(node)
+            case Node("min" | "max"):
+                # Of a number and a NaN it is the number.
+                return any(map(self._is_finite, node.args)) and isfinite(interval(node).size)
+            case Node("add" | "sub" | "mul" | "neg" | "abs"):
+                return all(map(self._is_finite, node.args)) and isfinite(interval(node).size)
+            case Node("select", (_, *chosen)):
+                return all(map(self._is_finite, chosen))
+        return False
 
     def _wave(self, node: Node, args: list[ExpressionText]) -> ExpressionText | None:
         """A sine or a cosine of half turns, if it is not the function for any of them."""

@@ -292,7 +292,12 @@ class Language(ABC):
         def translated(line: str) -> str:
             return line if line.startswith("//") else words.sub(lambda found: self.words[found[0]], line)
 
-        return ["\n".join(map(translated, text.split("\n"))) for name, text in known.items() if name in wanted]
+        spelled = (self.function(name, text) for name, text in known.items() if name in wanted)
+        return ["\n".join(map(translated, text.split("\n"))) for text in spelled]
+
+    def function(self, name: str, text: str) -> str:
+        """The text of a function, before its words are translated."""
+        return text
 
     @property
     def function_names(self) -> frozenset[str]:

@@ -352,11 +352,15 @@ EXACT_RATIOS: Mapping[str, str] = MappingProxyType({"div": "exact_ratio"})
 
 
 BITS: Mapping[str, str] = MappingProxyType(functions_in("""\
-// A whole number modulo 2³²; 0 if it is not finite. All steps are exact.
+// A whole number modulo 2³²; 0 if it is not finite. All steps are exact. Cards take a while for conversions and floors,
+// and hardly any number is 2³¹ or larger.
 uint bits_of(float x) {
-    if (!is_finite(x)) return 0u;
-    float rest = x - floor(x / 4294967296.0) * 4294967296.0;
-    return abs(x) < 2147483648.0 ? uint(int(x)) : uint(rest);
+    int found = int(x);
+    if ((bits_in(x) & 0x7fffffffu) >= 0x4f000000u) {
+        float rest = x - floor(x / 4294967296.0) * 4294967296.0;
+        found = is_finite(x) ? int(uint(rest)) : 0;
+    }
+    return uint(found);
 }
 
 // The top 24 bits as a whole number.

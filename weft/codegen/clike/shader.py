@@ -22,8 +22,11 @@ _COMMENT = re.compile(r"[ \t]*//.*")
 
 # ASCII spellings for comments.
 _SPELLED = str.maketrans({
-    "→": "->", "…": "...", "·": "*", "×": "x", "−": "-", "π": "pi ", "ⁿ": "^n", "²": "^2", "³": "^3",
+    "→": "->", "…": "...", "·": "*", "×": "x", "−": "-", "π": "pi ",
 })  # fmt: skip
+
+_RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻ⁿ"
+_POWERS, _LOWERED = re.compile(f"[{_RAISED}]+"), str.maketrans(_RAISED, "0123456789-n")
 
 
 class LaunchExtent(Enum):
@@ -270,7 +273,8 @@ class Forms(NamedTuple):
 
 def plain(text: str) -> str:
     """A text in ASCII: some drivers refuse other characters even in comments, the only place where there are any."""
-    return text.translate(_SPELLED).encode("ascii", "replace").decode("ascii")
+    lowered = _POWERS.sub(lambda found: f"^{found[0].translate(_LOWERED)}", text)
+    return lowered.translate(_SPELLED).encode("ascii", "replace").decode("ascii")
 
 
 class UnsuitableError(InternalError, ValueError):

@@ -3,9 +3,11 @@ and browsers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from weft.codegen.clike.language import Language
+from weft.codegen.clike.prelude import FUSED, functions_in
 
 TEXTURE_FUNCTIONS = """\
 // A layer of images between the four pixels around a place, clamped at the edge.
@@ -74,6 +76,32 @@ float share(float a, float b) {
     float high = real_in(bits_in(ratio) & 0xffffc000u);
     return ratio + ((a - high * b) - (ratio - high) * b) / b;
 }"""
+
+
+NEWER_FUNCTIONS: Mapping[str, str] = MappingProxyType({
+    **functions_in("""\
+// A layer of images between the four pixels around a place, clamped at the edge.
+float sampled(sampler2DArray images, int layer, float x, float y) {
+    ivec2 size = textureSize(images, 0).xy;
+    vec2 at = vec2(place(x, size.x), place(y, size.y));
+    vec2 low = floor(at);
+    // All four pixels share a corner. The lower left one comes first, and then the others against the clock.
+    vec4 around = textureGather(images, vec3((low + 1.0) / vec2(size), float(layer)));
+    vec2 across = at - low;
+    vec2 rows = around.wx + (around.zy - around.wx) * across.x;
+    return rows.x + (rows.y - rows.x) * across.y;
+}
+
+// a / b to the last digit, for sides of pictures: what a quotient of some drivers leaves over is divided once more.
+float share(float a, float b) {
+    float ratio = a / b;
+    float left = fma(-ratio, b, a);
+    return ratio + left / b;
+}"""),
+    "exact_ratio": FUSED["exact_ratio"],
+})
+"""Those of these functions, and of the prelude, that take less where four pixels are read at once, and products can be
+fused with sums: from version 4.00 on."""
 
 
 def survey(language: Language, top: Sequence[str], side: int, bounded: bool = False) -> str:
