@@ -5,8 +5,8 @@
 
 All draw the same frames, one behind the other, with a wait after each; the pictures are compared first. By hand, the
 numbers and sliders of the patch are constants, as in a picture that nobody plays, or inputs, as weft has them. By
-OpenGL, what is by hand is drawn, and computed in tiles, and the faster one counts; its context stays current in its
-turn, while weft enters its own for each frame, as it does on stage.
+OpenGL, what is by hand is drawn, and computed in tiles, and the faster one counts; the context of each stays current
+in its turn, as that of a window does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from benchmarks.peers.fifty import Moment, by_backend, fill, turned_text
 from benchmarks.peers.peer import Picture
 from weft.backends.base import as_array
 from weft.backends.cuda.backend import CudaVisual
+
+if TYPE_CHECKING:
+    from benchmarks.peers.fifty_opengl import OpenGLWay
 
 _WIDE, _HIGH, _FRAMES, _BEFORE = 32, 8, 300, 12
 
@@ -109,18 +112,21 @@ def ways_of_cuda(width: int, height: int) -> list[Way]:
     return [Way("weft", "weft", *by_weft(width, height)), *theirs]
 
 
+def of_opengl(name: str, like: str, made: OpenGLWay) -> Way:
+    return Way(name, like, made.draw, made.picture, made.context.enter, made.context.leave)
+
+
 def ways_of_opengl(width: int, height: int) -> list[Way]:
     """weft, and those by hand: drawn, and in tiles."""
     from benchmarks.peers import fifty_opengl
 
-    draw, picture, renderer = fifty_opengl.by_weft(width, height)
+    ours, renderer = fifty_opengl.by_weft(width, height)
     print(renderer, flush=True)
-    ways = [Way("weft", "weft", draw, picture)]
+    ways = [of_opengl("weft", "weft", ours)]
     for kind, turned in _KINDS.items():
         for side in (0, *fifty_opengl.TILES):
-            made = fifty_opengl.by_hand(width, height, turned, side)
             name = f"{kind}, " + (f"in tiles of {side}×{side}" if side else "drawn")
-            ways.append(Way(name, kind, made.draw, made.picture, made.context.enter, made.context.leave))
+            ways.append(of_opengl(name, kind, fifty_opengl.by_hand(width, height, turned, side)))
     return ways
 
 

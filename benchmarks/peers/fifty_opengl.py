@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,8 @@ class OpenGLWay:
     context: Context
 
 
-def by_weft(width: int, height: int) -> tuple[Callable[[int], None], Callable[[], Picture], str]:
-    """Draws a frame by its number, in a context that it enters for each, and gives its picture; and who draws."""
+def by_weft(width: int, height: int) -> tuple[OpenGLWay, str]:
+    """The same by weft; and who draws."""
     # OpenGL may be missing.
     from weft.backends.gl.offscreen import offscreen
 
@@ -47,11 +48,15 @@ def by_weft(width: int, height: int) -> tuple[Callable[[int], None], Callable[[]
     begin = by_backend(backend, width, height)
 
     def draw(number: int) -> None:
-        with graphics.drawing():
-            shown[:] = [begin(number)]
-            backend.sync()
+        shown[:] = [begin(number)]
+        backend.sync()
 
-    return draw, lambda: np.asarray(shown[0].read()), graphics.about.renderer
+    entered = ExitStack()
+
+    def enter() -> None:
+        entered.enter_context(graphics.drawing())
+
+    return OpenGLWay(draw, lambda: np.asarray(shown[0].read()), Context(enter, entered.close)), graphics.about.renderer
 
 
 def by_hand(width: int, height: int, turned: bool, tile: int = 0) -> OpenGLWay:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from math import frexp, inf, isfinite, nan, pi
+from math import frexp, inf, isfinite, isnan, nan, pi
 from types import MappingProxyType
 
 from weft.codegen.clike.coarse_waves import coarse_waves
@@ -272,7 +272,8 @@ class ShaderWriter:
         is_read = parts.kernel.sweep == "points"
         self._exact = exact_values(program, is_read) if language.exact else frozenset()
         self._signed = signed_zeros(program, not parts.packed)
-        self._finite: dict[Node, bool] = {}
+        self._sure: dict[Node, bool] = {}
+        """Of some values, whether they are never NaN."""
         if parts.packed and language.coarse_sines is not None:
             self._coarse, parts.sizes = coarse_waves(program, numbers)
         self.depth = 0
@@ -510,7 +511,7 @@ class ShaderWriter:
                 function = self.language.bound(node.op, number.attr if number.op == "const" else None)
                 self.call(function)
                 return applied(self.language.word(function), args if known[0] else args[::-1])
-            sure = [self._is_finite(arg) for arg in node.args] if self._is_unsigned(node) else []
+            sure = [self.is_never_nan(arg) for arg in node.args] if self._is_unsigned(node) else []
             if any(sure):
                 return applied(self.language.word(node.op), args if sure[0] else args[::-1])
         is_itself = node.op in ("eq", "ne") and node.args[0] is node.args[1] and node.args[0].kind == "float"
@@ -576,27 +577,31 @@ class ShaderWriter:
         """Whether it does not show if a value is 0 or -0."""
         return self.parts.packed and node not in self._signed
 
-    def _is_finite(self, node: Node) -> bool:
-        """Whether a value is a finite number, whatever the inputs are."""
-        known = self._finite.get(node)
+    def is_never_nan(self, node: Node) -> bool:
+        """Whether a value is a number, or infinite, whatever the inputs are."""
+        known = self._sure.get(node)
         if known is None:
-            known = self._finite[node] = self._stays_finite(node)
+            known = self._sure[node] = self._stays_a_number(node)
         return known
 
-    def _stays_finite(self, node: Node) -> bool:
+    def _stays_a_number(self, node: Node) -> bool:
         match node:
             case Node("const", attr=float(value)):
-                return isfinite(value)
+                return not isnan(value)
             case Node("scalar"):
                 return _is_number(node)
             case Node("min" | "max"):
-                # Of a number and a NaN it is the number.
-                return any(map(self._is_finite, node.args)) and isfinite(interval(node).size)
-            case Node("add" | "sub" | "mul" | "neg" | "abs"):
-                return all(map(self._is_finite, node.args)) and isfinite(interval(node).size)
+                return any(map(self.is_never_nan, node.args))  # of a number and a NaN it is the number
             case Node("select", (_, *chosen)):
-                return all(map(self._is_finite, chosen))
+                return all(map(self.is_never_nan, chosen))
+            case Node("add" | "sub"):  # but for ∞ - ∞
+                return all(map(self.is_never_nan, node.args)) and any(map(self._is_finite, node.args))
+            case Node("mul" | "neg" | "abs"):  # but for 0 · ∞
+                return all(map(self._is_finite, node.args))
         return False
+
+    def _is_finite(self, node: Node) -> bool:
+        return self.is_never_nan(node) and (_is_number(node) or isfinite(interval(node).size))
 
     def _wave(self, node: Node, args: list[ExpressionText]) -> ExpressionText | None:
         """A sine or a cosine of half turns, if it is not the function for any of them."""
@@ -702,6 +707,7 @@ def write_program(writer: ShaderWriter) -> None:
     program, parts = writer.program, writer.parts
     writer.write(program.nodes)
     parts.outputs = [writer.as_real(node) for node in program.outputs]
+    parts.sure_outputs = [writer.is_never_nan(node) for node in program.outputs]
     for store in program.stores:
         slot = parts.kernel.slot(store.place.slot)
         if slot.image:

@@ -123,6 +123,8 @@ class ProgramParts:
     frame: FrameBlock
     body: list[CodeLine] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
+    sure_outputs: Sequence[bool] = ()
+    """For each output whether it is never NaN, whatever the inputs are."""
     stores: list[tuple[SlotPlane, str]] = field(default_factory=list)
     images: dict[str, Bound] = field(default_factory=dict)
     histories: dict[str, Bound] = field(default_factory=dict)

@@ -98,7 +98,7 @@ float share(float a, float b) {
     float left = fma(-ratio, b, a);
     return ratio + left / b;
 }"""),
-    "exact_ratio": FUSED["exact_ratio"],
+    **{name: FUSED[name] for name in ("exact_ratio", "modulo_of_few")},
 })
 """Those of these functions, and of the prelude, that take less where four pixels are read at once, and products can be
 fused with sums: from version 4.00 on."""
