@@ -239,6 +239,11 @@ def main() -> None:
     _end_with(int(parent), numbers[len(sockets) - 1])
     sys.argv[1:] = arguments
     system.ignore_background()
+    # When a machine or a service stops, all its processes are asked to end, and the parent ends this one in order. What
+    # this one starts does not inherit a handler; it would inherit that signals are ignored.
+    for number in system.ending_signals():
+        if number != signal.SIGINT:
+            signal.signal(number, lambda *_: None)
     module, _, name = entry.partition(":")
     if name:
         gc.disable()  # imports leave no garbage

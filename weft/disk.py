@@ -64,13 +64,23 @@ def read_plain(path: str | Path, most: int = sys.maxsize) -> bytes:
 # --- replacing a file ---
 
 
+def new_token() -> str:
+    """A part of a name that nobody can predict."""
+    return secrets.token_hex(16)
+
+
+def aside_of(path: Path, token: str) -> Path:
+    """The name of a file until it replaces `path`. It has the same ending, by which a writer chooses the format."""
+    return path.parent / f".{path.stem[:40]}-{token}{path.suffix}"
+
+
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A new file in the folder of `path`, under an unpredictable name. It has the permissions of `path`, or those of a
-    new file. It replaces `path` when the block ends, and is deleted if the block fails. Raises OSError."""
-    # With the same ending, by which a writer chooses the format. Its name is known before it is there, so that an
-    # interrupt at any moment leaves nothing.
-    temporary = path.parent / f".{path.stem[:40]}-{secrets.token_hex(16)}{path.suffix}"
+def replacing(path: Path, token: str = "") -> Iterator[Path]:
+    """A new file in the folder of `path`, under an unpredictable name, which `aside_of` gives for a `token` of the
+    caller. It has the permissions of `path`, or those of a new file. It replaces `path` when the block ends, and is
+    deleted if the block fails. Raises OSError."""
+    # Its name is known before it is there, so that an interrupt at any moment leaves nothing.
+    temporary = aside_of(path, token or new_token())
     try:
         os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         yield temporary

@@ -325,8 +325,8 @@ IGNORING = ["sh", "-c", 'trap "" INT HUP; exec "$@"', "sh"]
 def interrupting(tmp_path, monkeypatch):
     """Has this process interrupted when it imports a module, which then takes its time."""
 
-    def interrupting(module):
-        text = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(60)\n"
+    def interrupting(module, name="SIGINT"):
+        text = f"import os, signal, time\nos.kill(os.getpid(), signal.{name})\ntime.sleep(60)\n"
         (tmp_path / f"{module}.py").write_text(text)
         monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
@@ -340,6 +340,14 @@ def test_an_interruption_of_the_first_imports_leaves_no_traceback(weft, interrup
     line = [*before, sys.executable, "-m", "weft", command, "plain.weft"]
     done = subprocess.run(line, cwd=weft.folder, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "weft: interrupted\n")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no signals to send")
+@pytest.mark.parametrize(("name", "code"), all_but(1, [("SIGHUP", 129), ("SIGTERM", 143)]))
+def test_what_asks_for_the_end_during_imports_is_heard(weft, interrupting, name, code):
+    interrupting("parsimonious", name)
+    done = weft.anew("check", "plain.weft", code=code)
+    assert (done.stdout, done.stderr) == ("", "weft: terminated\n")
 
 
 def test_the_installed_command_begins_with_what_hears_interruptions():

@@ -10,14 +10,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import click
 
 from weft import __version__
-from weft.__main__ import interrupted
+from weft.__main__ import ASKING, Asked, Ended, interrupted
 from weft.cli.console import Missing, exit_code_of, say, show
-from weft.codes.rows import INTERNAL, INTERRUPTED, MISSING
+from weft.codes.rows import INTERNAL, INTERRUPTED, MISSING, InternalError
 from weft.errors import WeftError, did_you_mean, fitting, is_out_of_memory, out_of_memory, visible
 from weft.platform import system
 from weft.runtime.compiling import SERVER
@@ -58,8 +58,21 @@ COMMANDS: Mapping[str, _Command] = MappingProxyType(
 )
 
 
+class _Requested(InternalError):  # noqa: N818 -- it is no mistake
+    """A signal has asked for the end; its cause is `Ended`. After Ctrl-C, of which a terminal shows something, click
+    begins a new line."""
+
+
 class _LazyGroup(click.Group):
     """Takes its commands from the table, and imports only the one that is called."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Ended as request:
+            if request.code == INTERRUPTED:
+                raise
+            raise _Requested from request
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -78,9 +91,11 @@ class _LazyGroup(click.Group):
         command = importlib.import_module(entry.module).command
         gc.enable()  # which the beginning of the process has disabled
         assert isinstance(command, click.Command)
-        if signal.getsignal(signal.SIGINT) is interrupted:
-            # From now on, there is something to clean up.
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        # From now on, there is something to clean up.
+        asked = Asked()
+        for number in ASKING:
+            if signal.getsignal(number) is interrupted:
+                signal.signal(number, asked)
         if not ctx.resilient_parsing:
             return command
         from weft.cli.completion import completing  # only where a shell asks
@@ -125,14 +140,15 @@ def main(args: Sequence[str] | None = None) -> int:
     system.prepare_streams()
     try:
         return _run(args)
-    except BrokenPipeError:
-        # The program that read stdout has ended (`weft … | head`), as it may.
-        _discard(sys.stdout)
-        return 0
-    except OSError:
+    except OSError as failure:
+        request = _request(failure)
+        if isinstance(failure, BrokenPipeError) and request is None:
+            # The program that read stdout has ended (`weft … | head`), as it may.
+            _discard(sys.stdout)
+            return 0
         # Not even stderr can be written.
         _discard(sys.stdout, sys.stderr)
-        return MISSING
+        return MISSING if request is None else request.code
 
 
 def _run(args: Sequence[str] | None) -> int:
@@ -150,9 +166,10 @@ def _run(args: Sequence[str] | None) -> int:
         vars(failure)["message"] = visible(fitting(failure.message))
         failure.show()
         return failure.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        say("interrupted")
-        return INTERRUPTED
+    except (click.Abort, KeyboardInterrupt, _Requested) as failure:
+        request = _request(failure)
+        say("interrupted" if request is None else request.word)
+        return INTERRUPTED if request is None else request.code
     except Missing as failure:
         say(fitting(str(failure)))
         return MISSING
@@ -175,6 +192,14 @@ def _run(args: Sequence[str] | None) -> int:
             raise
         say(f"internal error: {type(failure).__name__}: {failure}; please report it with what WEFT_DEBUG=1 adds")
         return INTERNAL
+
+
+def _request(failure: BaseException) -> Ended | None:
+    """What asked this process to end, if that is why it failed: a terminal that is gone cannot be written either."""
+    cause: BaseException | None = failure
+    while cause is not None and not isinstance(cause, Ended):
+        cause = cause.__cause__ or cause.__context__
+    return cause
 
 
 def _discard(*streams: TextIO) -> None:

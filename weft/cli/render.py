@@ -16,6 +16,7 @@ from functools import partial
 from itertools import chain
 from math import floor
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -38,6 +39,7 @@ from weft.graph.domain import SETTINGS
 from weft.media.pictures import MAX_PIXELS, origin_of, save_picture
 from weft.media.source import PictureError
 from weft.permissions import Permissions
+from weft.platform import system
 from weft.runtime.compiling.stages import Build
 from weft.runtime.films.encoding import (
     CODECS, FORMATS, MAX_CHANNELS, EncodingError, FilmEncoder, FilmParts, SoundTrack, codec_of, film_spec,
@@ -495,7 +497,8 @@ def _write_film(
         words = str(problem) if isinstance(problem, Missing) else f"{out} cannot be written: {problem}"
         raise Missing(words + _going_on(parts, numbers)) from problem
     except KeyboardInterrupt:
-        say((_going_on(parts, numbers) or "no frame is kept").removeprefix("; "))
+        with suppress(OSError):  # the terminal may be gone
+            say((_going_on(parts, numbers) or "no frame is kept").removeprefix("; "))
         raise
     finally:
         parts.close(keep=not is_complete)
@@ -612,16 +615,21 @@ def _write_sound(offline: Offline, span: _RenderSpan, rate: float, path: Path) -
 
 
 class _Interrupts:
-    """Interrupts wait meanwhile, except while something is computed. In a function that a library of C calls, the
-    exception would be lost, and a traceback be printed."""
+    """What asks this process to end waits meanwhile, except while something is computed. In a function that a library
+    of C calls, the exception would be lost, and a traceback be printed."""
 
     def __enter__(self) -> _Interrupts:
-        self._has_come = self._is_admitted = False
-        self._before = signal.signal(signal.SIGINT, self._come)
+        self._has_come: int | None = None
+        self._is_admitted = False
+        handlers = {number: signal.getsignal(number) for number in system.ending_signals()}
+        self._before = {number: handler for number, handler in handlers.items() if callable(handler)}
+        for number in self._before:
+            signal.signal(number, self._come)
         return self
 
     def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
         self._raise()
 
     def admitted(self, values: Iterable[T]) -> Iterator[T]:
@@ -638,14 +646,15 @@ class _Interrupts:
                 self._is_admitted = False
             yield value
 
-    def _come(self, *_: object) -> None:
-        self._has_come = True
+    def _come(self, number: int, _frame: FrameType | None) -> None:
+        self._has_come = number
         if self._is_admitted:
             self._raise()
 
     def _raise(self) -> None:
-        if self._has_come:
-            raise KeyboardInterrupt
+        number, self._has_come = self._has_come, None
+        if number is not None:
+            self._before[number](number, None)
 
 
 class _ReportingFile(io.FileIO):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import click
 
+from weft.__main__ import Asked
 from weft.backends.hardware import cores
 from weft.backends.registry import load_registry
 from weft.backends.select import warnings_of
@@ -689,10 +690,13 @@ def _interruptible(session: Session) -> Iterator[None]:
 
     def on_signal(number: int, _frame: FrameType | None) -> None:
         session.stop("interrupted" if number == signal.SIGINT else "terminated")
+        for each in asked:
+            each.note()
         # A second Ctrl-C does not wait for the frame.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, asked[0] if asked else signal.default_int_handler)
 
     before = {number: signal.signal(number, on_signal) for number in system.ending_signals()}
+    asked = [handler for handler in before.values() if isinstance(handler, Asked)]
     system.end_in_order()
     try:
         yield

@@ -205,13 +205,13 @@ def origin_of(path: Path) -> str | None:
         return found if isinstance(found, str) else None
 
 
-def save_picture(path: Path, pixels: NDArray[np.uint8], origin: str | None = None) -> None:
-    """Writes pixels [height, width, RGBA] as a PNG, whole or not at all, with a note of its origin. Raises OSError if
-    it cannot be written."""
+def save_picture(path: Path, pixels: NDArray[np.uint8], origin: str | None = None, token: str = "") -> None:
+    """Writes pixels [height, width, RGBA] as a PNG, whole or not at all, with a note of its origin; `token` is that of
+    `replacing`. Raises OSError if it cannot be written."""
     notes = PngInfo()
     if origin is not None:
         notes.add_text(_ORIGIN, origin)
-    with replacing(path) as partial:
+    with replacing(path, token) as partial:
         Image.fromarray(pixels).save(partial, format="PNG", pnginfo=notes)
 
 

@@ -100,8 +100,9 @@ def load_sound(path: Path, rate: int) -> NDArray[np.float32]:
         with suppress(OSError):
             return _known(path, rate, folder / name)
     problem: OSError | None = None
-    for folder in (*_folders(), _last_folder()):
+    for place in (*_folders(), None):
         try:
+            folder = place or _last_folder()  # which is made only if it has to be
             make_private(folder)
             _decode(folder / name, path, rate)
             return _known(path, rate, folder / name)

@@ -10,7 +10,7 @@ import signal
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,7 +21,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.child import BEAT, Child, Pulse
 from weft.codes.rows import InternalError
-from weft.disk import new_file
+from weft.disk import aside_of, new_file, new_token
 from weft.errors import Diagnostic, WeftError, is_out_of_memory, out_of_memory
 from weft.media.pictures import save_picture
 from weft.runtime.compiling.stages import Build
@@ -68,10 +68,12 @@ class RenderJob:
 
 @dataclass(frozen=True)
 class PictureTask:
-    """Frames to draw, each to a file of its own. The checkpoint belongs to the first one, if they need one."""
+    """Frames to draw, each to a file of its own. The checkpoint belongs to the first one, if they need one. By the
+    token, files that are not complete are found when a process has ended."""
 
     paths: Mapping[int, Path]
     checkpoint: bytes | None = None
+    token: str = field(default_factory=new_token)
 
     @property
     def frames(self) -> range | list[int]:
@@ -85,8 +87,14 @@ class PictureTask:
         steps = frames if self.checkpoint is None else range(frames[0], frames[-1] + 1)
         for number, picture in offline.play(steps, self.checkpoint):
             if number in self.paths:
-                save_picture(self.paths[number], picture, origin)
+                save_picture(self.paths[number], picture, origin, self.token)
                 drawn(number)
+
+    def clean(self, folder: Path) -> None:
+        """Deletes what a process has left that was ended meanwhile. Names of files are relative to a folder."""
+        for path in self.paths.values():
+            with suppress(OSError):
+                (folder / aside_of(path, self.token)).unlink()
 
 
 @dataclass(frozen=True)
@@ -219,9 +227,15 @@ class WorkerPool(RenderPool):
 
     def close(self) -> None:
         self._is_closed = True
-        for child in self._tasks:
-            child.end()
+        for child, task in self._tasks.items():
+            self._end(child, task)
         self._tasks.clear()
+
+    def _end(self, child: Child, task: RenderTask | None) -> None:
+        """Ends a process, and deletes what it has not completed. Parts of a film are in a folder of their own."""
+        child.end()
+        if isinstance(task, PictureTask):
+            task.clean(self._folder or Path())
 
     def _start(self, count: int) -> None:
         """Starts processes."""
@@ -255,7 +269,7 @@ class WorkerPool(RenderPool):
         """Starts another process in place of one that has ended. Returns the task that this one was doing."""
         task = self._tasks.pop(child)
         del self._backend_of[child]
-        child.end()
+        self._end(child, task)
         key = -1 if task is None or not task.frames else task.frames[0]
         attempts[key] += 1
         if attempts[key] >= _MOST_ATTEMPTS:
