@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -104,3 +104,21 @@ def test_children_leave_the_end_to_their_parent(weft: Weft) -> None:
         _, words = process.communicate(timeout=60)
     assert (process.returncode, words) == (0, "")
     assert left(weft) == {"o.mp4"}
+
+
+# --- streams that fail ------------------------------------------------------------------------------------------------
+
+
+def test_a_performance_plays_though_nothing_can_be_said(weft: Weft) -> None:
+    args = ["run", "moving.weft", "--headless", "--no-audio", "--no-midi", "--frames", "3", "--events", "events"]
+    with open("/dev/full", "w") as full, started(weft, *args, stderr=full) as process:
+        assert process.wait(timeout=60) == 0
+    assert '"reason": "frames"' in (weft.folder / "events").read_text()
+
+
+@pytest.mark.parametrize(("args", "code"), [(["lsp"], 0), (["check", "-"], 0)])
+def test_a_closed_stdin_is_an_empty_one(weft: Weft, args: Sequence[str], code: int) -> None:
+    with started(weft, *args, stdin=None, preexec_fn=lambda: os.close(0)) as process:
+        _, words = process.communicate(timeout=60)
+    assert process.returncode == code, words
+    assert "internal error" not in words

@@ -134,12 +134,13 @@ def commands(ctx: click.Context) -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """Runs a command line (that of the process if none is given), and returns its exit code."""
-    # What is written to streams that the shell has closed (`weft … >&-`) is discarded.
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 -- up to the end of the process
+    # What is written to streams that the shell has closed (`weft … >&-`) is discarded, and nothing is piped in.
+    sys.stdin = sys.stdin or open(os.devnull)  # noqa: SIM115 -- up to the end of the process
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     system.prepare_streams()
     try:
-        return _run(args)
+        code = _run(args)
     except OSError as failure:
         request = _request(failure)
         if isinstance(failure, BrokenPipeError) and request is None:
@@ -149,6 +150,11 @@ def main(args: Sequence[str] | None = None) -> int:
         # Not even stderr can be written.
         _discard(sys.stdout, sys.stderr)
         return MISSING if request is None else request.code
+    try:
+        sys.stderr.flush()
+    except OSError:  # what was to be mentioned there may have been left out
+        _discard(sys.stderr)
+    return code
 
 
 def _run(args: Sequence[str] | None) -> int:

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,12 @@ def say(message: str) -> None:
     click.echo(f"weft: {visible(message)}", sys.stderr)
 
 
+def mention(message: str) -> None:
+    """The same for what goes on without it: a terminal that is closed, or the log on a full disk, must not end it."""
+    with suppress(OSError, ValueError):
+        say(message)
+
+
 def output(text: str, end: str = "\n") -> None:
     """Prints the result of a command on stdout: unchanged for a program, and for a terminal with escapes for invisible
     characters. Raises OSError if it cannot be written."""
@@ -67,6 +73,12 @@ def show(diagnostics: Iterable[Diagnostic]) -> None:
     click.echo("\n\n".join(_painted(d) if colour else d.render() for d in shown), sys.stderr, color=colour)
     only = f"; {len(shown)} of them are shown, and weft check --json lists all" if left_out else ""
     click.echo(f"\n{summary(found)}{only}{_more(shown)}", sys.stderr)
+
+
+def mention_all(diagnostics: Iterable[Diagnostic]) -> None:
+    """What `mention` is to `say`, this is to `show`."""
+    with suppress(OSError, ValueError):
+        show(diagnostics)
 
 
 def _more(shown: Sequence[Diagnostic]) -> str:

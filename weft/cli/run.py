@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from weft.child import Child
 from weft.cli.arguments import (
     ALLOW, SAMPLES, SIZE, NumberRange, check_windows, comes_with_weft, setting_overrides, shipped_patches
 )
-from weft.cli.console import Missing, call, exit_code_of, say, show
+from weft.cli.console import Missing, call, exit_code_of, mention, mention_all, show
 from weft.codes.rows import INTERRUPTED
 from weft.contexts import AUDIO, COMPUTE, LIGHTS, MIDI, OSC_SEND, VISUAL
 from weft.errors import WeftError, error, event_fields, visible
@@ -303,7 +303,7 @@ class _RunOptions:
         self._check()
         self._find_audio_device()
         for problem in load_registry().problems:
-            show([problem])
+            mention_all([problem])
         keys = self._keys_of_streams()
         pipe = TextPipe() if self._is_piped else None
         files = self.files if pipe is None else [PIPE_NAME]
@@ -317,7 +317,7 @@ class _RunOptions:
                 permissions=self.permissions, bridges=not self.no_stand_in,
             ).decided()  # fmt: skip
         for line in warnings_of(setup.choices or {}):
-            say(line)
+            mention(line)
         inputs = Inputs()
 
         def is_kept(path: Path) -> bool:
@@ -327,8 +327,8 @@ class _RunOptions:
             keeps = not self.no_values and is_kept(path)
             return ValuesFile(path, inputs.parameters, midi=inputs.knobs) if keeps else None
 
-        with closing(EventLog(self.events, warn=_ignoring_closed(say))) as events, ExitStack() as stack:
-            reporter = Reporter(events, _ignoring_closed(show), _ignoring_closed(say))
+        with closing(EventLog(self.events, warn=mention)) as events, ExitStack() as stack:
+            reporter = Reporter(events, mention_all, mention)
             outside = OscReporter(reporter.mention, events.emit)
             sender = OscSender(self.osc_send, outside)
             lights = LightSender(self.lights, reporter.mention, reporter.restarted)
@@ -420,7 +420,7 @@ class _RunOptions:
 
             found = refresh_rate(self.monitor or 0)
         if found is None:
-            say("the monitor does not say how often it shows a picture; the frames are those of the patch")
+            mention("the monitor does not say how often it shows a picture; the frames are those of the patch")
         return found
 
     def _keys_of_streams(self) -> StreamKeys:
@@ -434,7 +434,7 @@ class _RunOptions:
         except StreamKeysError as problem:
             raise click.UsageError(str(problem)) from None
         if is_seen:
-            say(f"other users can read the keys in {path}; chmod 600 {system.quoted(str(path))} forbids it")
+            mention(f"other users can read the keys in {path}; chmod 600 {system.quoted(str(path))} forbids it")
         return keys
 
     def _find_audio_device(self) -> None:
@@ -461,7 +461,7 @@ class _RunOptions:
                 hint = f"{call('new', session.path)} writes a patch to begin with" if may_be_made else None
                 show(replace(d, hint=d.hint or hint) for d in first.diagnostics)
                 return exit_code_of(first.diagnostics)
-            show(first.diagnostics)
+            mention_all(first.diagnostics)
             if session.programs.running is not None and len(session.patches.patches) == 1:
                 named = dict.fromkeys((*dict(self.windows), *dict(self.warps)))
                 check_windows(filter(None, named), [target for target in session.targets if target])
@@ -485,7 +485,7 @@ class _RunOptions:
         try:
             session.remote.open()
         except UnreachableError as failure:
-            say(f"editors cannot reach this performance: {failure}")
+            mention(f"editors cannot reach this performance: {failure}")
 
     def _display(self, session: Session, stack: ExitStack) -> Display | None:
         """The display of the window. There is one if a device can draw it, or if a backend may draw with its graphics,
@@ -505,7 +505,7 @@ class _RunOptions:
                     stack.callback(display.close)
                     return display
                 except GraphicsError as failure:
-                    say(f"pictures are copied to the window: {failure}")
+                    mention(f"pictures are copied to the window: {failure}")
             if session.loader.draws:
                 with suppress(GraphicsError):
                     display = Display(apis=session.loader.drawing_apis)
@@ -547,7 +547,7 @@ class _RunOptions:
             terminal_will_do = sys.stdout.isatty() and self.events != "-"
             if failure.diagnostics[0].code != "no-display" or not terminal_will_do or self._for_a_window:
                 raise
-            say(f"{failure.diagnostics[0].message}; the terminal shows the picture instead")
+            mention(f"{failure.diagnostics[0].message}; the terminal shows the picture instead")
             self._run_in_terminal(session, session.begin(_room()))
             return
 
@@ -602,7 +602,7 @@ class _RunOptions:
             session.reporter.notices.note(keys if self._is_piped else f"edit {session.path} and save · {keys}")
             session.run(terminal)
         for line in session.recorded:
-            say(line)
+            mention(line)
 
     def _announce(self, session: Session, first: LoadResult, keys: str) -> None:
         """The first line of every run: the file to edit, the devices that run it, and the keys."""
@@ -617,10 +617,10 @@ class _RunOptions:
             file = "texts are piped in"
         elif self._are_own:
             file = f"edit {session.path} and save{several}"
-        say(" · ".join(filter(None, (file, shown, self.osc and f"OSC at {self.osc}", keys))))
+        mention(" · ".join(filter(None, (file, shown, self.osc and f"OSC at {self.osc}", keys))))
         if not self._are_own:
             copy = call("examples", Path(FIRST_PATCH).stem, "--copy", "mine.weft")
-            say(f"to make it yours: {copy}, then {call('run', 'mine.weft')}")
+            mention(f"to make it yours: {copy}, then {call('run', 'mine.weft')}")
         session.reporter.events.emit(
             "started", backends={name: choice.shown for name, choice in choices.items()}, size=session.size,
             fps=session.settings.get("fps"), rate=session.settings.get("rate"), buffer=session.sound.options.frames,
@@ -629,7 +629,7 @@ class _RunOptions:
         if session.programs.running is None:
             if first.diagnostics:
                 _emit_error(session, first)
-            say(session.nothing_yet)
+            mention(session.nothing_yet)
 
 
 def _keys(session: Session, without: Collection[str] = ()) -> str:
@@ -645,20 +645,10 @@ def _emit_error(session: Session, first: LoadResult) -> None:
     session.reporter.events.emit("error", hash=first.saved.hash, **event_fields(first.diagnostics))
 
 
-def _ignoring_closed(report: Callable[[T], None]) -> Callable[[T], None]:
-    """`report` without its failures: a closed terminal must not end the performance."""
-
-    def attempt(what: T) -> None:
-        with suppress(OSError, ValueError):
-            report(what)
-
-    return attempt
-
-
 @contextmanager
 def _waiting_for(what: str) -> Iterator[None]:
     """Reports what is being waited for, if it takes long."""
-    timer = threading.Timer(LONG, _ignoring_closed(say), [f"waiting for {what}"])
+    timer = threading.Timer(LONG, mention, [f"waiting for {what}"])
     timer.daemon = True
     timer.start()
     try:
