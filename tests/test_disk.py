@@ -18,8 +18,8 @@ import pytest
 from tests.support.films import gray_film
 from tests.support.sounds import cache, write_wav
 from weft.disk import (
-    HEAD_BYTES, KeptWriter, NotPlainError, is_kept, keep, make_private, map_kept, new_file, open_plain, read_kept,
-    read_plain, replacing
+    HEAD_BYTES, KeptWriter, NotPlainError, cache_folder, is_kept, keep, make_private, map_kept, new_file, open_plain,
+    read_kept, read_plain, replacing
 )
 from weft.media import sounds
 from weft.media.letters import drawn
@@ -27,6 +27,7 @@ from weft.media.sampled import decoded_files, header_of, read_decoded
 from weft.media.sounds import load_sound
 from weft.media.source import PictureError
 from weft.names import Letters, SoundFile
+from weft.platform import system
 from weft.runtime.films.encoding import FilmParts, film_spec, write_segment
 from weft.runtime.hands.parameters import ParameterBank, ValuesFile
 from weft.runtime.program.files import read_text
@@ -153,6 +154,12 @@ def test_a_decoded_sound_with_something_wrong_is_decoded_again(wrong: str, tmp_p
         read_decoded(file)
     np.testing.assert_array_equal(load_sound(tmp_path / "a.wav", 48_000)[0], stored)
     np.testing.assert_array_equal(read_decoded(file)[0], stored)
+
+
+@pytest.mark.parametrize("given", ["", "caches", "./caches"])
+def test_a_relative_folder_of_caches_does_not_count(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", given)
+    assert cache_folder() == system.cache_home() / "weft"
 
 
 def test_a_shared_folder_of_somebody_else_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ def _raise(number: int) -> NoReturn:
 
 class Asked:
     """The handler of `ASKING` while there is something to clean up. Signals that follow within a moment are part of the
-    same request, and do not interrupt the cleaning up. A later one does: whoever sends it does not want to wait."""
+    same request, and do not interrupt the cleaning up. A later one does, as its sender does not want to wait."""
 
     def __init__(self, end: Callable[[int], NoReturn] = _raise) -> None:
         self._end = end

@@ -110,8 +110,10 @@ def new_file(path: Path) -> BinaryIO:
 
 
 def cache_folder() -> Path:
-    """The folder for files that can be made again. It need not exist."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or system.cache_home()) / "weft"
+    """The folder for files that can be made again. It need not exist. One that is relative does not count, as it would
+    be another one in each folder."""
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (given if given.is_absolute() else system.cache_home()) / "weft"
 
 
 def make_private(folder: Path) -> None:
