@@ -10,8 +10,9 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -186,6 +187,22 @@ def test_what_listens_and_says_nothing_is_no_scheduler(weft):
         address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         words = weft("render", "a.weft", "-o", "n.mp4", "--duration", "1", "--cluster", address, code=3).stderr
     assert words == f"weft: no scheduler answers at {address}\n"
+
+
+@pytest.mark.long
+def test_what_answers_in_another_language_is_no_scheduler(weft):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=_greet, args=(server, b"HTTP/1.1 400 Bad Request\r\n\r\n"), daemon=True).start()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        words = weft("render", "a.weft", "-o", "a.mkv", "--to", "1", "--cluster", address, code=3).stderr
+    assert words == f"weft: what answers at {address} is no scheduler of Dask\n"
+
+
+def _greet(server, greeting):
+    with suppress(OSError):  # the server is closed
+        while True:
+            connection, _ = server.accept()
+            connection.sendall(greeting)
 
 
 @pytest.mark.long

@@ -52,6 +52,8 @@ def test_what_is_missing_is_one_line(weft):
     assert done.stderr.startswith("weft: nope.weft cannot be read: there is no such file (")
     assert "weft new nope.weft writes a patch to begin with" in done.stderr
     assert len(said(done.stderr)) == 1
+    for name in ("plasma", "plasma.weft"):
+        assert "(weft examples plasma plays the one that comes with weft)" in weft("run", name, code=3).stderr
     done = weft("run", "plain.weft", "--terminal", code=3)
     assert len(said(done.stderr)) == 2  # the first names the file and the keys
     done = weft("run", "plain.weft", "--headless", "--frames", "1", "--events", "no/such/folder", code=3)

@@ -79,7 +79,8 @@ def _permitted(_ctx: click.Context, _param: click.Parameter, words: Sequence[str
     return Permissions.of(words)
 
 
-ALLOW = click.option("--allow", "permissions", type=_Allowed(), multiple=True, callback=_permitted, envvar="WEFT_ALLOW",
+ALLOW = click.option("--allow", "permissions", type=_Allowed(), metavar=_Allowed.name, multiple=True,
+                     callback=_permitted, envvar="WEFT_ALLOW",
                      help="Let patches open streams of the network, or the files below FOLDER, besides their own; "
                      "WEFT_ALLOW says it too.")  # fmt: skip
 

@@ -58,6 +58,7 @@ from weft.runtime.screens.warp import Warp, WarpError, warp_from_words
 from weft.runtime.sound.device import chosen, look
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundOptions
+from weft.syntax.scanner import ENDING
 
 if TYPE_CHECKING:
     from weft.runtime.screens.display import Display
@@ -193,14 +194,15 @@ class _WarpParam(_WarpType):
               help="Play the patches of a folder, one after another.")
 @click.option("--backend", metavar="NAME", help="What runs each context: visual=vm, or vector for all.")
 @click.option("--size", type=SIZE, metavar="WxH", help="Size of the picture, instead of the patch's.")
-@click.option("--fps", type=_FRAME_RATE, help="Frames a second, instead of the patch's; those of the monitor.")
+@click.option("--fps", type=_FRAME_RATE, metavar=_FRAME_RATE.name,
+              help=f"Frames a second, instead of the patch's; {_MONITOR}: as many as it shows.")
 @SAMPLES
 @click.option("--fullscreen", is_flag=True, help="Fill the monitor.")
 @click.option("--monitor", type=click.IntRange(0), metavar="N", help="Which monitor, from 0.")
-@click.option("--window", "windows", type=_WINDOW, multiple=True,
+@click.option("--window", "windows", type=_WINDOW, metavar=_WINDOW.name, multiple=True,
               help='How the window of display(…, to: "NAME") opens; for each window once. Without NAME, how large the'
                    " first window is and stays.")
-@click.option("--warp", "warps", type=_WarpParam(), multiple=True,
+@click.option("--warp", "warps", type=_WarpParam(), metavar=_WarpParam.name, multiple=True,
               help="How the picture of a window lies on the wall: turn, flip, pin, brightness, black, blend-left …, "
               "gamma. W pins it by hand, and what it does is kept beside the patch.")
 @click.option("--show-source", is_flag=True, help="The text that plays is over the picture; V hides and shows it.")
@@ -456,9 +458,7 @@ class _RunOptions:
                 session.pipe.first(None if self._ends_by_itself else _AT_ONCE)
             first = session.begin(_room() if self.terminal else None)
             if any(d.code == "unreadable-file" for d in first.diagnostics):
-                there = self._is_piped or os.path.lexists(session.path)
-                may_be_made = not there and os.access(session.path.parent, os.W_OK | os.X_OK)
-                hint = f"{call('new', session.path)} writes a patch to begin with" if may_be_made else None
+                hint = None if self._is_piped or os.path.lexists(session.path) else _instead_of(session.path)
                 show(replace(d, hint=d.hint or hint) for d in first.diagnostics)
                 return exit_code_of(first.diagnostics)
             mention_all(first.diagnostics)
@@ -639,6 +639,17 @@ def _keys(session: Session, without: Collection[str] = ()) -> str:
         for key, command in TOOL_KEYS.items()
         if command not in without and (len(session.patches.patches) > 1 or command not in ("next", "previous"))
     )
+
+
+def _instead_of(path: Path) -> str | None:
+    """What may have been meant by the path of a file that is not there."""
+    from weft.cli.examples import shipped  # only for what is missing
+
+    with suppress(Missing):
+        if (name := str(path).removesuffix(ENDING)) in shipped():
+            return f"{call('examples', name)} plays the one that comes with weft"
+    may_be_made = os.access(path.parent, os.W_OK | os.X_OK)
+    return f"{call('new', path)} writes a patch to begin with" if may_be_made else None
 
 
 def _emit_error(session: Session, first: LoadResult) -> None:

@@ -266,6 +266,8 @@ def _connected(address: str) -> Client:
         return _in_time(lambda: Client(address, timeout=_CONNECTION), 2 * _CONNECTION)
     except (OSError, TimeoutError, distributed.TimeoutError, _NoAnswerError) as problem:
         raise WorkerError(f"no scheduler answers at {address}") from problem
+    except Exception as problem:  # Dask takes any bytes for the lengths of its messages
+        raise WorkerError(f"what answers at {address} is no scheduler of Dask") from problem
 
 
 class _NoAnswerError(InternalError):
