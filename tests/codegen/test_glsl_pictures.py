@@ -57,7 +57,13 @@ def test_generated_programs_show_what_the_reference_shows(start: int, graphics: 
     assert off_share(outcomes) <= OFF_SHARE
 
 
-@pytest.mark.parametrize("text", ["me@x % (me@y * 0)", "(me@x * 0) % key@a", "0 * me@x / (key@a * me@y)", "me@x * 0"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "me@x % (me@y * 0)", "(me@x * 0) % key@a", "0 * me@x / (key@a * me@y)", "me@x * 0", "0 / min(0, me@x)",
+        "0 / (me@x * key@a)",
+    ],
+)  # fmt: skip
 def test_what_is_divided_by_nothing_has_no_value(text: str, graphics: Graphics) -> None:
     """Compilers of shaders take it that x * 0 is 0, and whatever is divided by it or into it goes with it."""
     case = case_of(f"display({text})\n")
@@ -89,6 +95,11 @@ MEMORIES = {
     "an image of this tick": (
         "i<v> = image(hash(me@px, me@py, me@absframe))\ndisplay(i@v(me@x ~ me@x * 0.7 + 0.1, me@y ~ 1 - me@y) * i@v)"
     ),
+    "one place of an image of this tick": (
+        "i<v> = image(me@x + me@absframe / 20)\nj<v> = image(i@v(me@x ~ 0.3, me@y ~ 0.5) * me@y)\n"
+        "display(i@v(me@x ~ 0.6, me@y ~ 0.2), j@v(me@x ~ 0.5, me@y ~ sin(me@time)), me@x)"
+    ),
+    "one place of a smaller image": "display(image(me@x * me@time, 1)(me@x ~ 0.3, me@y ~ 0.5))",
     "images of images and of memory": (
         "i<v> = image(image(prev(t@v))(me@x ~ 1 - me@x) * 0.5 + me@y)\nt<v> = mix(me@x, i@v(me@y ~ me@x), 0.5)\n"
         "display(t@v, i@v(me@x ~ me@x + 0.1), me@absframe / 9)"

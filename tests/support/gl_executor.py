@@ -76,10 +76,10 @@ class GlExecutable:
         channels(len(self.kernel.outputs))
         check_picture(out, launch.shape)
         own, program, stages = self._own(memory), self._pass(packed=True), self._stages(launch.shape)
-        before, begun = stages.prepare(own, launch), program.prepare(own, launch)
         with self._graphics.drawing() as place:
             canvas = program.canvas(launch.shape)
-            stages.draw(place, before, own, self._sources)
+            stages.draw(place, own, launch, self._sources)
+            begun = program.prepare(own, launch)
             program.draw(place, begun, own, self._sources, canvas)
             canvas.colours[0].read(out)
             stopped = begun.machine.loop_stopped or any_stopped(look([canvas, *stages.canvases]))

@@ -38,6 +38,11 @@ double one_of(double x) {
     return isfinite(x) && x != 0.0 ? 1.0 : NAN;
 }
 
+// 0 / x: 0 with the sign of x, or NaN where x is 0 or NaN.
+double none_of(double x) {
+    return isnan(x) || x == 0.0 ? NAN : copysign(0.0, x);
+}
+
 // The smaller; of a number and a NaN the number; of two zeros the second one.
 double minimum(double a, double b) {
     return isnan(b) || a < b ? a : b;

@@ -7,6 +7,7 @@ they have at the start.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -342,7 +343,9 @@ class _CFile:
             for entry in parts.frame.uniforms.values() for text in [self._given(entry.source, kernel.level)]
         ]  # fmt: skip
         given += [CodeLine(f"const double *{each.name} = memory[{self.slots[each.key][0]}];")
-                  for each in parts.histories.values()]  # fmt: skip
+                  for each in (*parts.histories.values(), *parts.images.values())]  # fmt: skip
+        if any(re.search(r"\bcount\b", line.text) for line in parts.body):
+            given.append(CodeLine(f"uint32_t count = {self._pixels(kernel.level)}u;"))
         return [*given, *parts.body, *stores], parts.outputs
 
     def _parts(self, kernel: Kernel, access: str) -> ProgramParts:

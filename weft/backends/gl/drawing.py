@@ -260,14 +260,14 @@ class Stages:
         """In a context of the graphics."""
         self._passes = [(each, each.canvas(shape_of_level(shape, each.level))) for each in passes]
 
-    def prepare(self, memory: GlMemory, launch: Launch) -> list[Begun]:
-        """Runs the prologue of each."""
-        return [each.prepare(memory, launch.at_level(each.level)) for each, _ in self._passes]
-
-    def draw(self, place: ContextState, begun: Sequence[Begun], memory: GlMemory, sources: PictureTextures) -> None:
-        """All images of a tick, in the context of the place."""
-        for (each, canvas), launch in zip(self._passes, begun, strict=True):
-            each.draw(place, launch, memory, sources, canvas)
+    def draw(self, place: ContextState, memory: GlMemory, launch: Launch, sources: PictureTextures) -> list[Begun]:
+        """All images of a tick, in the context of the place. The prologue of each may read those before it."""
+        drawn = []
+        for each, canvas in self._passes:
+            begun = each.prepare(memory, launch.at_level(each.level))
+            each.draw(place, begun, memory, sources, canvas)
+            drawn.append(begun)
+        return drawn
 
     @property
     def canvases(self) -> list[Canvas]:
@@ -289,10 +289,10 @@ def any_stopped(looks: Iterable[Canvas]) -> bool:
 
 def planes_of(wide: DrawPass, stages: Stages, memory: GlMemory, launch: Launch, sources: PictureTextures) -> Floats:
     """One tick of a program that gives plain outputs [outputs, height, width], after its stages. Advances the state."""
-    before, begun = stages.prepare(memory, launch), wide.prepare(memory, launch)
     with wide.graphics.drawing() as place:
         canvas = wide.canvas(launch.shape)
-        stages.draw(place, before, memory, sources)
+        before = stages.draw(place, memory, launch, sources)
+        begun = wide.prepare(memory, launch)
         wide.draw(place, begun, memory, sources, canvas)
         targets = [np.moveaxis(texture.read(), -1, 0) for texture in canvas.colours]
         stopped = any(each.machine.loop_stopped for each in (*before, begun))
@@ -627,10 +627,10 @@ class GlCompiled(CardCompiled):
         self.forget_record()
         canvas = self.canvases[0]
         with self.graphics.drawing() as place:  # entered once: the reads of other subgraphs would each enter it
-            before, begun = self.stages.prepare(self.memory, launch), self.grid.prepare(self.memory, launch)
             while len(self._fences) >= _AHEAD:  # waits for the picture before the last, if it is unfinished
                 pass_fence(self._fences.popleft())
-            self.stages.draw(place, before, self.memory, self.sources)
+            before = self.stages.draw(place, self.memory, launch, self.sources)
+            begun = self.grid.prepare(self.memory, launch)
             self.grid.draw(place, begun, self.memory, self.sources, canvas)
             self._fences.append(fence())
             stopped = any(each.machine.loop_stopped for each in (*before, begun))

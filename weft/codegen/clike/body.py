@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from math import frexp, inf, isfinite, isnan, nan, pi
+from math import copysign, frexp, inf, isfinite, isnan, nan, pi
 from types import MappingProxyType
 
 from weft.codegen.clike.coarse_waves import coarse_waves
@@ -524,6 +524,8 @@ class ShaderWriter:
                 return self._called("fraction", args[:1])
             if node.args[1].attr == 0:
                 return literal(self.language.real(nan))  # drivers may evaluate the division by 0 all the same
+        if node.op == "div" and _is_zero(node.args[0]) and copysign(1, node.args[0].attr) > 0:
+            return self._called("none_of", args[1:])
         if node.op == "div" and node.args[0] is not node.args[1] and self._is_inexact(node):
             return self._exact_ratio(node, args)
         per = self._reciprocal(node) if node.op in ("div", "mod") and self.language.by_reciprocal else None

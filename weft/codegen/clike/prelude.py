@@ -121,6 +121,11 @@ float one_of(float x) {
     return is_finite(x) && x != 0.0 ? 1.0 : not_a_number;
 }
 
+// 0 / x: 0 with the sign of x, or NaN where x is 0 or NaN. A compiler may think that it is always 0.
+float none_of(float x) {
+    return is_number(x) && x != 0.0 ? real_in(bits_in(x) & 0x80000000u) : not_a_number;
+}
+
 // The smaller; of a number and a NaN the number; of two zeros the second one.
 float minimum(float a, float b) {
     return a < b || !is_number(b) ? a : b;
