@@ -171,6 +171,13 @@ def test_who_goes_back_hears_the_same_again(card: type[CardAudio]) -> None:
         assert decibels(player.play(600, 600), heard[:, :, first : first + 1200]) < -100
 
 
+def test_a_zero_with_another_sign_is_heard(card: type[CardAudio]) -> None:
+    player = Player(card(), unit_of("audio(if 1 / mouse@x > 0 then 0.5 else -0.5)"))
+    for sign, heard in ((1.0, 0.5), (-1.0, -0.5), (1.0, 0.5)):
+        player.given = lambda _, samples, sign=sign: {"mouse@x": np.full(samples, sign * 0.0)}
+        assert (player.play(64) == heard).all()
+
+
 @pytest.mark.parametrize("channels", [1, 2, 5])
 def test_what_depends_on_the_channel_is_computed_for_each(card: type[CardAudio], channels: int) -> None:
     text = "audio(sin(me@time * (440 + me@channel) * tau))"

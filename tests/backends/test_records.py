@@ -180,6 +180,24 @@ def test_a_picture_without_the_time_stands_still(opened: Open) -> None:
     assert shown[1] is not shown[2]
 
 
+@pytest.mark.parametrize("is_code", [True, False], ids=["by a record", "without one"])
+@pytest.mark.parametrize("moving", ["me@time", "1"], ids=["in time", "still"])
+def test_a_zero_with_another_sign_is_another_input(moving: str, is_code: bool, opened: Open) -> None:
+    text = (
+        "#slider a<v> = -1, 1, 0.4\n#slider b<v> = -1, 1, 0.4\n"
+        f"display(me@x / a@v, (1 / b@v) * me@x, fract({moving} * 0.3 + a@v + b@v))\n"
+    )
+    backend, runner = opened(), ProgramRunner(ContextTable())
+    compiled = ready(backend, unit_of(text), runner, is_code)
+    shown = []
+    for tick, signs in enumerate([(1, 1), (-1, 1), (-1, -1), (1, 1)]):
+        inputs = {name: sign * 0.0 for name, sign in zip(("a@v", "b@v"), signs, strict=True)}
+        found = np.frombuffer(pixels(backend, compiled, Env(WIDE, HIGH, 1, tick, inputs=inputs), runner), np.uint8)
+        shown.append(tuple(found.reshape(-1, 4)[0, :2].tolist()))
+    assert (compiled._record is not None) == is_code
+    assert shown == [(255, 255), (0, 255), (0, 0), (255, 255)]
+
+
 def test_inputs_of_a_frame_that_fails_are_not_those_of_the_next(tmp_path: Path) -> None:
     text = "#slider a<v> = 0, 1, 0.4\n#slider b<v> = 0, 1, 0.4\ndisplay(me@x * a@v, me@x * b@v, fract(me@time))\n"
     backend, runner = CudaHere(tmp_path), ProgramRunner(ContextTable())

@@ -68,3 +68,8 @@ def test_a_strand_may_be_called_as_a_function_is_in_the_language(executor: Execu
     text = "least = me@x * 3\nsin_pi = me@y - 0.2\nmost = min(least, 0.3) + max(0.1, sin(me@x * pi * 9 + sin_pi))\n"
     shown = case_of(f"{text}display(least, most, sin_pi * most)\n")
     assert compare(shown, executor).unexplained == ()
+
+
+@pytest.mark.parametrize("text", ["max(0, me@x - 0.5)", "min(1 - clamp(me@x, lo: 0, hi: 1), fract(me@y))"])
+def test_a_limit_of_a_pixel_is_all_that_is_called(text: str, executor: Executor) -> None:
+    assert compare(case_of(f"display({text})\n"), executor).unexplained == ()

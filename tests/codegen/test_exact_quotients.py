@@ -1,5 +1,5 @@
-"""Pictures are those of the reference where quotients are a few units of the last digit off, as graphics cards have
-them: those from which something may jump are corrected, and those that only colour pixels are not."""
+"""Pictures are those of the reference where quotients and roots are a few units of the last digit off, as graphics
+cards have them: those from which something may jump are corrected, and those that only colour pixels are not."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from tests.support.parity.rule import compare
 from tests.support.rough import roughen
 from tests.support.together import all_but
 from weft.backends.executors import Executor
+from weft.backends.launch import StateMemory
+from weft.backends.vm import ReferenceExecutor
 from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.language import Language
 from weft.codegen.clike.shader import OneOver, one_over
 from weft.codegen.cuda import Cuda
 from weft.codegen.essl import DriverEssl
-from weft.codegen.glsl import Glsl
+from weft.codegen.glsl import Glsl, fragment
 from weft.codegen.msl import Msl
 from weft.contexts import ContextTable
 from weft.errors import Source
@@ -47,6 +49,20 @@ JUMPS: Mapping[str, str] = {
     "a step of a loop": "spindle f(x, y) :: v { v = 0\nfor i in (1 to 3) { v = v + x / y } }\ndisplay(fract(f(a, b)))",
     "a loop": "spindle f(x) :: v { v = 0\nfor i in (1 to x) { v = v + i } }\ndisplay(f(c / b))",
 }
+
+ROOTS: Mapping[str, str] = {
+    "a floor": "display(floor(sqrt(n * n)) / 40, floor(-sqrt(n * n)) / 40, floor(sqrt(n * n) / 3) / 13)",
+    "a fraction": "display(fract(sqrt(n * n)), fract(sqrt(n * n / 16) * 4), 0)",
+    "a comparison": "display(sqrt(n * n) >= n, sqrt(n * n) <= n, sqrt(n * n) == n)",
+    "a remainder": "display((sqrt(n * n) % 3) / 3, 0, 0)",
+    "a divisor": "display(me@x / (sqrt(n * n) - n))",
+    "a root of a root": "display(fract(sqrt(sqrt(n * n * n * n))), 0, 0)",
+    "what is remembered": "s = prev(s) + sqrt(n * n)\ndisplay(fract(s), s / 99, 0)",
+    "a length": "display(floor(sqrt((3 * n) ^ 2 + (4 * n) ^ 2)) / 200, 0, 0)",
+}
+
+# A whole number, which a compiler cannot know.
+WHOLE = "n = floor(me@px) + 1 + floor(me@y / 9)\n"
 
 BY_INPUTS: Mapping[str, str] = {
     "by a number": "k = me@px * 3\ndisplay(floor(k / 3) / 40, fract(k / 3), floor(me@px / 0.1))",
@@ -91,6 +107,28 @@ def test_it_would_jump_without(text: str, cuda: object, request: pytest.FixtureR
     assert compare(jumping(text), executor_on("cuda", request)).unexplained
 
 
+def test_centres_of_pixels_are_where_they_are(executor: Executor) -> None:
+    wide, high = 37, 8
+    case = case_of("display(me@x, me@y, 0)\n", shape=(high, wide), packed=False, moments=(0.5,))
+    found = executor.load(case.kernel).planes(StateMemory((), (high, wide)), case.launches[0])
+    x, y = (((np.arange(count) + 0.5) / count).astype(np.float32) for count in (wide, high))
+    np.testing.assert_array_equal(found[1], np.broadcast_to(y[:, None], (high, wide)))
+    np.testing.assert_array_almost_equal_nulp(found[0].astype(np.float32), np.broadcast_to(x, (high, wide)), 1)
+    assert (found[0][:, wide // 2] == 0.5).all()
+
+
+@pytest.mark.parametrize("text", all_but(2, ROOTS.values()), ids=ROOTS.keys())
+def test_what_may_jump_has_exact_roots(text: str, executor: Executor) -> None:
+    assert compare(case_of(f"{WHOLE}{text}\n", packed=False), executor).unexplained == ()
+
+
+@pytest.mark.parametrize("text", ROOTS.values(), ids=ROOTS.keys())
+def test_roots_would_jump_without(text: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    roughen(Cuda, monkeypatch)
+    has_no_correction(Cuda, monkeypatch)
+    assert compare(case_of(f"{WHOLE}{text}\n", packed=False), executor_on("cuda", request)).unexplained
+
+
 @pytest.mark.parametrize("text", BY_INPUTS.values(), ids=BY_INPUTS.keys())
 def test_quotients_by_what_is_an_input_are_exact(text: str, executor: Executor) -> None:
     assert compare(case_of(f"{text}\n", packed=False), executor).unexplained == ()
@@ -108,6 +146,31 @@ def test_what_has_no_quotient_has_none(divisor: str, executor: Executor) -> None
     assert compare(case_of(text, shape=(8, 8), packed=False), executor).unexplained == ()
 
 
+# Roots of anything, from the smallest number of all to the largest, to the last bit of a single.
+ROOTS_OF_ANYTHING = """\
+n = floor(me@x * 16)
+x = if n < 1 then 0 else if n < 2 then 1 / key@a else if n < 3 then key@a / key@a else if n < 4 then -1.5
+    else if n < 5 then -1 / key@a else if n < 6 then 2 ^ -148 else if n < 7 then 2 ^ -126 * (1 + me@y)
+    else if n < 8 then 2 ^ -127 * (1 + me@y) else if n < 9 then 2 ^ -61 * (1 + me@y)
+    else if n < 10 then 2 ^ -60 * (1 + me@y) else if n < 11 then 2 ^ 127 * (1 + me@y)
+    else if n < 12 then me@y else if n < 13 then 1 + me@y else if n < 14 then 1e7 + me@py * 77 else me@py ^ 2
+r = sqrt(x)
+display(r, if r == r and r >= 0 then 1 else floor(r), 1 / sqrt(-key@a))
+"""
+
+
+def test_roots_of_anything_are_rounded_to_nearest(executor: Executor) -> None:
+    case = case_of(ROOTS_OF_ANYTHING, shape=(64, 16), packed=False, moments=(0.5,))
+    found = executor.load(case.kernel).planes(StateMemory((), (64, 16)), case.launches[0])
+    x = case_of(ROOTS_OF_ANYTHING.replace("display(r", "display(x"), shape=(64, 16), packed=False, moments=(0.5,))
+    given = ReferenceExecutor().load(x.kernel).planes(StateMemory((), (64, 16)), x.launches[0])[0]
+    with np.errstate(all="ignore"):
+        expected = np.sqrt(given.astype(np.float32))
+    is_flushed = (found[0] == 0) & (np.abs(given) < 2.0**-126)  # processors may have no smaller numbers
+    np.testing.assert_array_equal(found[0].astype(np.float32), np.where(is_flushed, 0, expected))
+    assert (found[2] == -np.inf).all()
+
+
 # Generated programs that cards showed otherwise: one divides a value by itself, and one takes the remainder of a day
 # by a wave.
 @pytest.mark.parametrize("seed", [1001765, 1000956])
@@ -122,7 +185,7 @@ def test_they_would_not(seed: int, request: pytest.FixtureRequest, monkeypatch: 
     assert compare(case_of_seed(seed), executor_on("cuda", request)).unexplained
 
 
-# Texts, and how many of their quotients are exact.
+# Texts, and how many of their quotients and roots are exact.
 COUNTS: Mapping[str, tuple[str, int]] = {
     "a colour": ("display(a / me@y, a / 3 + c / me@x, sin(a / me@y))", 0),
     "a clamp": ("display(clamp(a / me@y, lo: 0.2, hi: 0.7))", 0),
@@ -131,6 +194,8 @@ COUNTS: Mapping[str, tuple[str, int]] = {
     "a root of no less than 0": ("display(sqrt(max(0, 1 - a / me@y)))", 0),
     "an edge": ("display(if a / me@y > 0.5 then c / me@x else 0, 0, 0)", 1),
     "a quotient of a quotient": ("display(floor(a / me@y / me@x), 0, 0)", 2),
+    "a colour of a root": ("display(sqrt(a), sin(sqrt(c)), sqrt(a) * sqrt(c))", 0),
+    "an edge of a root": ("display(sqrt(a) > sqrt(c), 0, sqrt(me@y))", 2),
     "a loop of colours": (
         "spindle f(x, y) :: v { v = 0\nfor i in (1 to 40) { v = v / 2 + x / y } }\ndisplay(f(a, me@y))", 0,
     ),
@@ -141,7 +206,7 @@ COUNTS: Mapping[str, tuple[str, int]] = {
 def test_no_others_take_longer(text: str, count: int) -> None:
     shader = Cuda.pixels(unit_of(f"{SAME}{text}\n").kernel)
     main = shader.text.partition("__global__")[2]
-    assert main.count("exact_ratio") == count
+    assert main.count("exact_ratio") + main.count("exact_root") == count
 
 
 def test_an_exact_quotient_is_given_what_it_uses() -> None:
@@ -168,6 +233,23 @@ def test_a_sum_that_doubles_many_times_is_looked_at_once() -> None:
     text = "".join(f"s{at + 1} = s{at} + s{at}\n" for at in range(60))
     shader = Cuda.pixels(unit_of(f"s0 = (me@x / (me@y + 2)) ^ 2\n{text}display(sqrt(s60))\n").kernel)
     assert "sqrtf" in shader.text
+
+
+# What is made of the value before it, more often than calls may be deep.
+LONG = {
+    "a product that is a divisor": ("sin(me@x)", "s{before} * sin(me@x * {at})", "me@y / s{last}"),
+    "a sum of which a minimum is taken": (
+        "clamp(key@a * me@x, 0, 1)", "abs(s{before}) + clamp(me@x * key@b * {at}, 0, {at})", "max(s{last}, me@y)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("first", "following", "shown"), LONG.values(), ids=LONG.keys())
+def test_a_long_chain_of_values_has_a_program(first: str, following: str, shown: str) -> None:
+    last = 1100
+    chain = "".join(f"s{at} = {following.format(before=at - 1, at=at)}\n" for at in range(1, last + 1))
+    kernel = unit_of(f"s0 = {first}\n{chain}display({shown.format(last=last)})\n").kernel
+    assert len(fragment(kernel).text) > 40 * last
 
 
 @pytest.mark.parametrize("divisor", [3.0, 0.1, -7.3, 1e30, 1e-30, 8.0])

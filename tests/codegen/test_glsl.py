@@ -55,12 +55,13 @@ float number_or(float x, float other) {
 // a / b to the last digit, for sides of pictures: what a quotient of some drivers leaves over is divided once more.
 float share(float a, float b) {
     float ratio = a / b;
+    float high = uintBitsToFloat(floatBitsToUint(ratio) & 0xffffc000u);
 #if __VERSION__ >= 400
-    precise float left = fma(-ratio, b, a);
+    precise float left = (a - high * b) - (ratio - high) * b;
     return ratio + left / b;
 #else
-    float high = uintBitsToFloat(floatBitsToUint(ratio) & 0xffffc000u);
-    return ratio + ((a - high * b) - (ratio - high) * b) / b;
+    float left = (a - high * b) - (ratio - high) * b;
+    return ratio + left / b;
 #endif
 }
 
@@ -145,7 +146,7 @@ void main() {
     float me_x = share(gl_FragCoord.x, float(frame.columns));
     float me_y = share(gl_FragCoord.y, float(frame.rows));
     vec4 grain_colour = picture(grain, me_x, me_y);
-    pixel = vec4(number_or(grain_colour.r, 0.0), number_or(grain_colour.g, 0.0), number_or(0.5, 0.0), 1.0);
+    pixel = vec4(number_or(grain_colour.r, 0.0), number_or(grain_colour.g, 0.0), 0.5, 1.0);
 }
 """,
     ),
@@ -316,7 +317,7 @@ def test_shaders_say_what_must_not_be_reordered() -> None:
     forms = glsl.drawn_or_tiled(unit.kernel, True, NumberedKernel.of(unit.kernel))
     drawn, tiles = forms.drawn.text, forms.tiles[-1].text
     newer = re.compile(r"#if __VERSION__ >= 400\n(.*?)#else\n", re.DOTALL)
-    of_both = (newer.sub("", drawn), "", 4), ("".join(newer.findall(drawn)), "precise", 3)
+    of_both = (newer.sub("", drawn), "", 5), ("".join(newer.findall(drawn)), "precise", 3)
     for text, word, count in (*of_both, (tiles, "precise", 5)):
         assert re.findall(r"(\w*) float (?:rest|left|nearer) = (?!rest_of)", text) == [word] * count
 

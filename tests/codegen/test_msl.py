@@ -50,6 +50,13 @@ float number_or(float x, float other) {
     return is_number(x) ? x : other;
 }
 
+// a / b to the last digit, for sides of pictures: what a quotient of some drivers leaves over is divided once more.
+float share(float a, float b) {
+    float ratio = a / b;
+    float left = fma(-ratio, b, a);
+    return ratio + left / b;
+}
+
 // A channel as a byte: clamped to 0…1, a half rounded up; NaN is 0.
 uchar to_byte(float x) {
     return uchar(precise::clamp(number_or(x, 0.0), 0.0, 1.0) * 255.0 + 0.5);
@@ -62,7 +69,7 @@ kernel void visual_display(
 ) {
     uint count = frame.columns * frame.rows;
     if (id >= count) return;
-    float me_x = (float(id % frame.columns) + 0.5) / float(frame.columns);
+    float me_x = share(float(id % frame.columns) + 0.5, float(frame.columns));
     pixels[id] = uchar4(uchar3(to_byte(me_x * frame.mouse_x)), 255);
 }
 """
@@ -80,8 +87,8 @@ kernel void visual_display(
 ) {
     uint count = frame.columns * frame.rows;
     if (id >= count) return;
-    float me_x = (float(id % frame.columns) + 0.5) / float(frame.columns);
-    float me_y = (float(id / frame.columns) + 0.5) / float(frame.rows);
+    float me_x = share(float(id % frame.columns) + 0.5, float(frame.columns));
+    float me_y = share(float(id / frame.columns) + 0.5, float(frame.rows));
     // 1: trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99) * 0.95)
     float trail = precise::max(float(frame.fract_me_time < me_x), between(trail_ring + frame.trail_past_cell * count, frame.columns, frame.rows, me_x * frame.trail_number, me_y) * frame.trail_number_2);
     pixels[id] = uchar4(uchar3(to_byte(trail)), 255);
@@ -100,7 +107,7 @@ kernel void visual_display(
 ) {
     uint count = frame.columns * frame.rows;
     if (id >= count) return;
-    float me_x = (float(id % frame.columns) + 0.5) / float(frame.columns);
+    float me_x = share(float(id % frame.columns) + 0.5, float(frame.columns));
     bool stopped = false;  // a loop met its limit
     // 3: for i in (0 to x * 9) {
     float v = me_x;
@@ -130,8 +137,8 @@ kernel void visual_display(
 ) {
     uint count = frame.columns * frame.rows;
     if (id >= count) return;
-    float me_x = (float(id % frame.columns) + 0.5) / float(frame.columns);
-    float me_y = (float(id / frame.columns) + 0.5) / float(frame.rows);
+    float me_x = share(float(id % frame.columns) + 0.5, float(frame.columns));
+    float me_y = share(float(id / frame.columns) + 0.5, float(frame.rows));
     float4 grain_colour = between(grain, frame.grain_width, frame.grain_height, me_x, me_y);
     pixels[id] = uchar4(to_byte(grain_colour.r), to_byte(grain_colour.g), to_byte(0.5), 255);
 }

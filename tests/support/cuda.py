@@ -43,8 +43,8 @@ static float __uint_as_float(unsigned bits) { float x; __builtin_memcpy(&x, &bit
 static unsigned __umulhi(unsigned a, unsigned b) { return (unsigned long)a * b >> 32; }
 #define __fdividef(x, y) ((x) / (y))
 static float __fmul_rn(float x, float y) {
-    #pragma clang fp contract(off)
-    return x * y;
+    volatile float product = x * y;  // or it becomes part of a sum
+    return product;
 }
 extern "C" int fesetround(int);
 static __attribute__((noinline, optnone)) float __fmaf_rd(float x, float y, float z) {

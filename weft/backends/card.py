@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -642,10 +643,10 @@ class CardSound:
         are_constant = all(values.size and (values == values.flat[0]).all() for _, values in smoothed)
         if any(map(_changes, kernel.pictures)) or not are_constant:
             return None
-        return (
-            block.rate, channels, tuple((name, float(values.flat[0])) for name, values in smoothed),
-            tuple(launch.uniforms.items()), tuple(map(id, launch.pictures.values())),
-        )  # fmt: skip
+        given = [*((name, float(values.flat[0])) for name, values in smoothed), *launch.uniforms.items()]
+        # A zero with another sign is another input.
+        numbers = tuple((name, value, math.copysign(1.0, value)) for name, value in given)
+        return block.rate, channels, numbers, tuple(map(id, launch.pictures.values()))
 
     def _begin(self, block: SampleBlock, launch: Launch, channels: int, first: int, count: int) -> SampleChunk:
         """Starts a chunk of `count` samples. Its inputs are taken to stay the same after the end of the block."""

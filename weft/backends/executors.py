@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from weft.backends import hardware
 from weft.backends.launch import (
-    Floats, Launch, StateMemory, aligned_zeros, channels, check_picture, pack, shape_of_level
+    Floats, Launch, StateMemory, aligned_zeros, are_same, channels, check_picture, pack, shape_of_level
 )
 from weft.codegen.kernel import Kernel
 from weft.codes.rows import InternalError
@@ -185,7 +185,7 @@ class Stillness:
             return False
         inputs = self._inputs(launch)
         for before, now in zip(self._given, inputs, strict=True):
-            if before is not now and (isinstance(now, np.ndarray) or before != now):
+            if before is not now and (isinstance(now, np.ndarray) or not are_same((before,), (now,))):
                 self._asked = launch, inputs
                 return False
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -538,6 +538,15 @@ class StateMemory:
             length = min(count, to + 1, of + 1)
             mine[to + 1 - length : to + 1] = its[of + 1 - length : of + 1]
             to, of, count = (to - length) % len(mine), (of - length) % len(its), count - length
+
+
+def are_same(before: Sequence[float], now: Sequence[float]) -> bool:
+    """Whether numbers of one kind are the same, and zeros have the same sign: 1 over them shows it."""
+    return before == now and (0.0 not in now or _signs(before) == _signs(now))
+
+
+def _signs(values: Sequence[float]) -> list[float]:
+    return [math.copysign(1.0, value) for value in values]
 
 
 def make_finite(values: Floats) -> bool:

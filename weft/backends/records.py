@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from weft.backends.base import Env, PictureHandle, UniformReader
 from weft.backends.executors import Stillness
-from weft.backends.launch import TIME, Launch, StateMemory
+from weft.backends.launch import TIME, Launch, StateMemory, are_same
 from weft.backends.native.llvm import Address, function_of
 from weft.backends.prologue import LaunchPrologue, PrologueBlock, PrologueMachine
 from weft.codegen.clike.shader import Shader
@@ -290,9 +290,9 @@ class FrameRecord:
         _, own, given = inputs
         known_own, known_given = self._known
         self.forget()  # in case that this is interrupted
-        if own != known_own:
+        if not are_same(known_own, own):
             self._fill(self._own, known_own, own)
-        if given != known_given:
+        if not are_same(known_given, given):
             self._fill(self._given, known_given, given)
         self._known = own, given
         for fill in self._fillers:
@@ -305,7 +305,7 @@ class FrameRecord:
     def _fill(self, places: Sequence[_Places], known: tuple[float, ...], given: tuple[float, ...]) -> None:
         """Fills in the values of uniforms that have changed."""
         for at, place in enumerate(places):
-            if not known or given[at] != known[at]:
+            if not known or given[at] != known[at] or given[at] == 0:  # which may have another sign
                 place.fill(given[at], self._numbers, self._block)
 
     def draw(self, inputs: Inputs, memory: StateMemory) -> bool:
@@ -320,6 +320,10 @@ class FrameRecord:
 
 
 _STOPPED = _AT["stopped"]
+
+
+def _are_same_inputs(before: Inputs | None, now: Inputs) -> bool:
+    return before == now and all(map(are_same, before[1:], now[1:]))
 
 
 def _pairs(pairs: list[tuple[int, int]]) -> Any:
@@ -353,7 +357,7 @@ class RecordedSubgraph(ABC):
         if record is None or shape != record.shape:
             return None
         inputs = record.inputs(env)
-        if inputs == self._recorded and self.drawn is not None and not self.unit.kernel.remembers:
+        if self.drawn is not None and not self.unit.kernel.remembers and _are_same_inputs(self._recorded, inputs):
             return self.drawn
         self.drawn = self.draw_by(record, inputs, env)
         self.stillness.forget()

@@ -18,7 +18,7 @@ from typing import ClassVar
 from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage
 from weft.codegen.clike.language import CPP_WORDS, CodeLine, ProgramParts, Type
 from weft.codegen.clike.prelude import (
-    BELOW_1, BITS, EXACT_RATIOS, FOLDED_BITS, FUSED, HALF_TURNS, MOST_FUSED_TURNS, functions_in
+    BELOW_1, BITS, EXACT, FOLDED_BITS, FUSED, HALF_TURNS, MOST_FUSED_TURNS, functions_in
 )
 from weft.codegen.clike.shader import Bound, LaunchExtent, SidePart, Source
 
@@ -208,9 +208,9 @@ class Cuda(KernelLanguage):
         **functions_in(_FUNCTIONS), **functions_in(_EXACT), **functions_in(_COARSE_SINE), **ENDS,
         **functions_in(_TO_BYTE), **functions_in(_PLACES),
     })  # fmt: skip
-    # A quotient that is always rounded to nearest takes several times as long.
+    # Quotients and roots that are always rounded to nearest take several times as long.
     exact: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {**EXACT_RATIOS, "sinpi": "exact_sine", "cospi": "exact_cosine"}
+        {**EXACT, "sinpi": "exact_sine", "cospi": "exact_cosine"}
     )
     words: ClassVar[Mapping[str, str]] = MappingProxyType({
         "bits_in": "__float_as_uint", "real_in": "__uint_as_float", "nearest": "rintf", "fma": "fmaf",

@@ -19,7 +19,7 @@ from weft.codegen.clike.language import (
     C_TYPES, CodeLine, Language, ProgramParts, Type, block, document, packed_pixel, remark, structure
 )
 from weft.codegen.clike.pieces import is_crowded, pieces_of
-from weft.codegen.clike.prelude import EXACT_RATIOS, functions_in
+from weft.codegen.clike.prelude import EXACT, functions_in
 from weft.codegen.clike.shader import Bound, Forms, LaunchExtent, Shader, UnsuitableError, image_to_write
 from weft.codegen.clike.texture_functions import NEWER_FUNCTIONS, TEXTURE_FUNCTIONS, survey
 from weft.codegen.kernel import Kernel
@@ -90,7 +90,7 @@ _VERSION, _NEWER_VERSION = b"#version 330 core", b"#version 400 core"
 
 # Functions with values that are wrong if a compiler reorders the terms that they are made of, and these values. It can
 # be told so from version 4.00 on, but then it finds fewer shorter ways.
-_ORDERED = frozenset({"modulo", "modulo_of_few", "rest_of", "exact_ratio", "share"})
+_ORDERED = frozenset({"modulo", "modulo_of_few", "rest_of", "share", *EXACT.values()})
 _AS_WRITTEN = re.compile(r"^( +)(float (?:rest|left|nearer) = )", re.MULTILINE)
 
 
@@ -108,7 +108,7 @@ class Glsl(Language):
     name: ClassVar[str] = "glsl"
     types: ClassVar[Mapping[Type, str]] = MappingProxyType({**C_TYPES, "two": "vec2", "four": "vec4"})
     has_fract: ClassVar[bool] = True
-    exact: ClassVar[Mapping[str, str]] = EXACT_RATIOS
+    exact: ClassVar[Mapping[str, str]] = EXACT
 
     targets: ClassVar[int] = TARGETS
     """The number of targets that can be drawn to at once."""

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage
 from weft.codegen.clike.language import C_TYPES, CPP_WORDS, Type
-from weft.codegen.clike.prelude import EXACT_RATIOS, FUSED, functions_in
+from weft.codegen.clike.prelude import EXACT, FUSED, functions_in
 
 _ITEMS: Mapping[Item, str] = MappingProxyType({
     "real": "float", "pixel": "uchar4", "two": "float2", "four": "float4", "limit": "atomic_uint",
@@ -75,7 +75,8 @@ class Msl(KernelLanguage):
     prelude: ClassVar[Mapping[str, str]] = FUSED
     helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**functions_in(_FUNCTIONS), **ENDS})
     spellings: ClassVar[Mapping[str, str]] = MappingProxyType({"min": "min", "max": "max"})
-    exact: ClassVar[Mapping[str, str]] = EXACT_RATIOS
+    # Its precise roots are exact.
+    exact: ClassVar[Mapping[str, str]] = MappingProxyType({"div": EXACT["div"]})
     words: ClassVar[Mapping[str, str]] = MappingProxyType({
         "bits_in": "as_type<uint>", "real_in": "as_type<float>", "nearest": "rint", "pair": "float2",
         "sin": "precise::sin", "cos": "precise::cos", "min": "precise::min", "max": "precise::max",

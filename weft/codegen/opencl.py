@@ -16,7 +16,7 @@ from typing import ClassVar
 from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage
 from weft.codegen.clike.expressions import ExpressionText, prefixed
 from weft.codegen.clike.language import C_TYPES, CodeLine, Type
-from weft.codegen.clike.prelude import EXACT_RATIOS, ORDERS, PRELUDE, functions_in
+from weft.codegen.clike.prelude import EXACT, ORDERS, PRELUDE, functions_in
 
 _ITEMS: Mapping[Item, str] = MappingProxyType({
     "real": "float", "pixel": "uchar4", "two": "float2", "four": "float4", "limit": "uint",
@@ -106,7 +106,7 @@ class OpenCl(KernelLanguage):
     reserved: ClassVar[frozenset[str]] = _RESERVED
     prelude: ClassVar[Mapping[str, str]] = MappingProxyType({**ORDERS, **PRELUDE})
     helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**functions_in(_FUNCTIONS), **ENDS})
-    exact: ClassVar[Mapping[str, str]] = EXACT_RATIOS
+    exact: ClassVar[Mapping[str, str]] = EXACT
     words: ClassVar[Mapping[str, str]] = MappingProxyType({
         "bits_in": "as_uint", "real_in": "as_float", "nearest": "rint", "pair": "float2", "abs": "fabs", "min": "least",
         "max": "most", "sinpi": "sin_pi", "cospi": "cos_pi", "not_a_number": "as_float(0x7fc00000u)",

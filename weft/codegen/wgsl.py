@@ -16,7 +16,7 @@ from typing import ClassVar
 from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage, KernelNames
 from weft.codegen.clike.expressions import ExpressionText, applied
 from weft.codegen.clike.language import CodeLine, ProgramParts, Type, block
-from weft.codegen.clike.prelude import EXACT_RATIOS, HALF_TURNS, ORDERS, PRELUDE, functions_in
+from weft.codegen.clike.prelude import EXACT, HALF_TURNS, ORDERS, PRELUDE
 from weft.codegen.clike.shader import Bound, Shader, Uniform, UnsuitableError
 from weft.ir.expr import StateSlot
 
@@ -52,14 +52,6 @@ fn NAME(first: u32, samples: u32, number: f32) -> ITEM {
     return select(ITEM(0.0, 0.0), BUFFER[first + u32(select(0.0, given, is_there))], is_there);
 }""",
 })  # fmt: skip
-
-_CENTRE = """\
-// Where the centre of a pixel is among a count of them, from 0 to 1: a quotient may be a bit or two off, so what is
-// missing is added. What is 0.5 has to be that.
-float centre(float at, float count) {
-    float ratio = at / count;
-    return ratio + fma(-ratio, count, at) / count;
-}"""
 
 _RESERVED = frozenset(
     """
@@ -118,8 +110,8 @@ class Wgsl(KernelLanguage):
     exact_waves: ClassVar[bool] = False
     reserved: ClassVar[frozenset[str]] = _RESERVED
     prelude: ClassVar[Mapping[str, str]] = MappingProxyType({**ORDERS, **PRELUDE})
-    helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**HALF_TURNS, **ENDS, **functions_in(_CENTRE)})
-    exact: ClassVar[Mapping[str, str]] = EXACT_RATIOS
+    helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**HALF_TURNS, **ENDS})
+    exact: ClassVar[Mapping[str, str]] = EXACT
     words: ClassVar[Mapping[str, str]] = MappingProxyType({
         "float": "f32", "uint": "u32", "int": "i32", "uchar": "u32", "pair": "vec2f", "bits_in": "bitcast<u32>",
         "real_in": "bitcast<f32>", "nearest": "round", "min": "least", "max": "most",
@@ -151,13 +143,6 @@ class Wgsl(KernelLanguage):
 
     def functions(self, names: Iterable[str], loops: bool = True) -> list[str]:
         return [_translated(text) for text in super().functions(names, loops)]
-
-    def pixel(self, parts: ProgramParts, columns: str, rows: str) -> list[tuple[str, str]]:
-        parts.helpers.add("centre")
-        return super().pixel(parts, columns, rows)
-
-    def share(self, at: str, among: str) -> str:
-        return f"centre({at}, {among})"
 
     def reading(self, parts: ProgramParts, function: str, buffer: Bound, start: str, *more: str) -> str:
         parts.helpers.update(name for name in ("place", "number_or") if f"{name}(" in _READERS[function])

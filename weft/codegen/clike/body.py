@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from math import copysign, frexp, inf, isfinite, isnan, nan, pi
+from math import copysign, frexp, inf, nan, pi
 from types import MappingProxyType
 
 from weft.codegen.clike.coarse_waves import coarse_waves
@@ -23,8 +23,8 @@ from weft.codegen.clike.reads import LEAVES, ExternalRead, VariablePlan, read_pr
 from weft.codegen.clike.shader import (  # fmt: skip
     Bound, FirstLayer, OneOver, Part, PastCell, PastValue, Shader, image_to_write, one_over
 )
+from weft.codegen.clike.sure_numbers import SureNumbers, is_number_input
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
-from weft.codegen.native.dataflow import interval
 from weft.codegen.native.target import Head
 from weft.codegen.values import LoopBody, Node, Scalar, Section
 from weft.ir.expr import SlotPlane, StateSlot
@@ -272,8 +272,7 @@ class ShaderWriter:
         is_read = parts.kernel.sweep == "points"
         self._exact = exact_values(program, is_read) if language.exact else frozenset()
         self._signed = signed_zeros(program, not parts.packed)
-        self._sure: dict[Node, bool] = {}
-        """Of some values, whether they are never NaN."""
+        self.sure = SureNumbers(program)
         if parts.packed and language.coarse_sines is not None:
             self._coarse, parts.sizes = coarse_waves(program, numbers)
         self.depth = 0
@@ -502,18 +501,17 @@ class ShaderWriter:
             if node.op == "bits_of" and node.args[0] not in self._variables:
                 return self._called("bits_of", [self.value(node.args[0].args[0])])
         if node.op in ("min", "max") and self.language.skips_nan and self._is_unsigned(node):
-            return applied(self.language.word(node.op), args)
+            return self._called(node.op, args)
         if node.op in ("min", "max"):
-            known = [_is_number(arg) or (arg.op == "const" and arg.attr == arg.attr) for arg in node.args]
+            known = [is_number_input(arg) or (arg.op == "const" and arg.attr == arg.attr) for arg in node.args]
             zero_before = known[0] and not known[1] and _is_zero(node.args[0])
             if any(known) and not zero_before:
                 number = node.args[0 if known[0] else 1]
                 function = self.language.bound(node.op, number.attr if number.op == "const" else None)
-                self.call(function)
-                return applied(self.language.word(function), args if known[0] else args[::-1])
-            sure = [self.is_never_nan(arg) for arg in node.args] if self._is_unsigned(node) else []
+                return self._called(function, args if known[0] else args[::-1])
+            sure = [self.sure.is_never_nan(arg) for arg in node.args] if self._is_unsigned(node) else []
             if any(sure):
-                return applied(self.language.word(node.op), args if sure[0] else args[::-1])
+                return self._called(node.op, args if sure[0] else args[::-1])
         is_itself = node.op in ("eq", "ne") and node.args[0] is node.args[1] and node.args[0].kind == "float"
         if is_itself and "is_number" in self.language.function_names:
             # A compiler may think that there is no NaN.
@@ -526,15 +524,16 @@ class ShaderWriter:
                 return literal(self.language.real(nan))  # drivers may evaluate the division by 0 all the same
         if node.op == "div" and _is_zero(node.args[0]) and copysign(1, node.args[0].attr) > 0:
             return self._called("none_of", args[1:])
-        if node.op == "div" and node.args[0] is not node.args[1] and self._is_inexact(node):
-            return self._exact_ratio(node, args)
+        if self._is_inexact(node):
+            exact = self.language.exact[node.op]
+            return self._exact_ratio(node, exact, args) if node.op == "div" else self._called(exact, args)
         per = self._reciprocal(node) if node.op in ("div", "mod") and self.language.by_reciprocal else None
         if node.op == "div" and per is not None:
             return applied("*", [args[0], per])
         if node.op == "mod" and node.attr == FEW:
             per = per or applied("/", [literal(self.language.real(1.0)), args[1]])
             return self._called("modulo_of_few", [*args, per])
-        if node.op == "mod" and per is not None and _is_number(node.args[1]):
+        if node.op == "mod" and per is not None and is_number_input(node.args[1]):
             return self._called("modulo_by", [*args, per])
         if node.op in _FEW_WAVES:
             return self._wave(node, args)
@@ -550,20 +549,17 @@ class ShaderWriter:
             return self._called("nothing_of" if node.op == "sub" else "one_of", args[:1])
         return None
 
-    def _exact_ratio(self, node: Node, args: list[ExpressionText]) -> ExpressionText:
+    def _exact_ratio(self, node: Node, function: str, args: list[ExpressionText]) -> ExpressionText:
         """A quotient to the last digit. By a number that is an input, it is the sum of two products."""
-        function = self.language.exact["div"]
         parts = [self._reciprocal(node, part) for part in ("lower", "rest")] if self.language.by_reciprocal else []
         known = [part for part in parts if part is not None]
         return self._called(f"{function}_by", [args[0], *known]) if known else self._called(function, args)
 
     def _is_inexact(self, node: Node) -> bool:
-        """Whether a value has to be right to the last digit, but the operation of the language may not give that. By a
-        power of 2, or by 0, quotients are right."""
+        """Whether a value has to be right to the last digit, but the operation of the language may not give that."""
         if node not in self._exact or node.op not in self.language.exact:
             return False
-        divisor = node.args[-1]
-        return divisor.op != "const" or abs(frexp(divisor.attr)[0]) not in (0, 0.5)
+        return node.op != "div" or _is_inexact_ratio(*node.args)
 
     def _in_cell(self, node: Node) -> ExpressionText:
         """The bits of the corner of a cell, or what lies above it."""
@@ -579,38 +575,10 @@ class ShaderWriter:
         """Whether it does not show if a value is 0 or -0."""
         return self.parts.packed and node not in self._signed
 
-    def is_never_nan(self, node: Node) -> bool:
-        """Whether a value is a number, or infinite, whatever the inputs are."""
-        known = self._sure.get(node)
-        if known is None:
-            known = self._sure[node] = self._stays_a_number(node)
-        return known
-
-    def _stays_a_number(self, node: Node) -> bool:
-        match node:
-            case Node("const", attr=float(value)):
-                return not isnan(value)
-            case Node("scalar"):
-                return _is_number(node)
-            case Node("min" | "max"):
-                return any(map(self.is_never_nan, node.args))  # of a number and a NaN it is the number
-            case Node("select", (_, *chosen)):
-                return all(map(self.is_never_nan, chosen))
-            case Node("add" | "sub"):  # but for ∞ - ∞
-                return all(map(self.is_never_nan, node.args)) and any(map(self._is_finite, node.args))
-            case Node("mul" | "neg" | "abs"):  # but for 0 · ∞
-                return all(map(self._is_finite, node.args))
-        return False
-
-    def _is_finite(self, node: Node) -> bool:
-        return self.is_never_nan(node) and (_is_number(node) or isfinite(interval(node).size))
-
     def _wave(self, node: Node, args: list[ExpressionText]) -> ExpressionText | None:
-        """A sine or a cosine of half turns, if it is not the function for any of them."""
+        """A sine or a cosine of half turns that may be inexact, if it is not the function for any of them."""
         turned = [applied("*", [literal(self.language.real(pi)), *args])]
         is_few = node.attr == FEW and self.language.exact_waves
-        if self._is_inexact(node):
-            return self._called(self.language.exact[node.op], args)
         if node.op == "sinpi" and node in self._coarse and self.language.coarse_sines is not None:
             of_few, of_any = self.language.coarse_sines
             return self._called(of_few, turned) if is_few else self._called(of_any, args)
@@ -692,9 +660,9 @@ class ShaderWriter:
         self._shared = outside
 
 
-def _is_number(node: Node) -> bool:
-    """Whether a value is a number that is an input, which is finite."""
-    return node.op == "scalar" and node.attr.source == "number"
+def _is_inexact_ratio(dividend: Node, divisor: Node) -> bool:
+    """Whether a quotient may be off. By a power of 2, by 0, or by itself it is right."""
+    return dividend is not divisor and (divisor.op != "const" or abs(frexp(divisor.attr)[0]) not in (0, 0.5))
 
 
 def _is_zero(node: Node) -> bool:
@@ -709,7 +677,7 @@ def write_program(writer: ShaderWriter) -> None:
     program, parts = writer.program, writer.parts
     writer.write(program.nodes)
     parts.outputs = [writer.as_real(node) for node in program.outputs]
-    parts.sure_outputs = [writer.is_never_nan(node) for node in program.outputs]
+    parts.sure_outputs = [writer.sure.is_never_nan(node) for node in program.outputs]
     for store in program.stores:
         slot = parts.kernel.slot(store.place.slot)
         if slot.image:

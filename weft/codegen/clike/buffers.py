@@ -136,16 +136,14 @@ class BufferLanguage(Language):
 
     def pixel(self, parts: ProgramParts, columns: str, rows: str) -> list[tuple[str, str]]:
         """The coordinates of the centre of pixel `id`, by their names."""
+        if parts.coords:
+            parts.helpers.add("share")
         return [("x", self.centre(f"id % {columns}", columns)), ("y", self.centre(f"id / {columns}", rows))]
 
     def centre(self, number: str, count: str) -> str:
-        """The coordinate of the centre of a pixel, among this many."""
+        """The coordinate of the centre of a pixel, among this many; 0.5 in the middle."""
         at, among = (self.converted("float", each).text for each in (operand(number), ExpressionText(count)))
-        return self.share(f"{at} + {self.real(0.5)}", among)
-
-    def share(self, at: str, among: str) -> str:
-        """Which part of a count a place is: 0.5 in the middle."""
-        return f"({at}) / {among}"
+        return f"share({at} + {self.real(0.5)}, {among})"
 
     def _ends(self, parts: ProgramParts) -> list[str]:
         """The statements that write the results of an element."""

@@ -1,8 +1,8 @@
-"""Which quotients and waves of a program have to be right to their last digits, and which zeros in their signs.
+"""Which quotients, roots and waves of a program have to be right to their last digits, and which zeros in their signs.
 
-Graphics cards divide with an error of two units in the last place or more, so that x / x may be 0.99999994. A pixel
-does not show that, but `floor(x / x)` does. Of a wave, few more digits are lost, and they are seen only where they
-count many times: where it is a divisor, or the period of a remainder.
+Graphics cards divide with an error of two units in the last place or more, so that x / x may be 0.99999994, and find
+roots likewise. A pixel does not show that, but `floor(x / x)` does. Of a wave, few more digits are lost, and they are
+seen only where they count many times: where it is a divisor, or the period of a remainder.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ _PRODUCTS: Mapping[str, Set[int]] = MappingProxyType({
 # How many sums of sums are looked through.
 _DEPTH = 6
 
+_INEXACT = frozenset({"div", "sqrt"})
+
 _DIVISIONS = frozenset({"div", "mod"})
 
 # The operands of operations that are different for -0, but for the sign of a 0.
@@ -51,9 +53,9 @@ _SIGNED_ZEROS: Mapping[str, Set[int]] = MappingProxyType(
 def exact_values(program: Section, is_read: bool = False) -> frozenset[Node]:
     """Finds these. Whatever a program stores has to be right, since what reads it may jump, and so do its outputs if
     other subgraphs read them (`is_read`)."""
-    ratios = (node for node in _reached(program, _given(program, is_read), _jumping) if node.op == "div")
+    numbers = (node for node in _reached(program, _given(program, is_read), _jumping) if node.op in _INEXACT)
     waves = (node for node in _reached(program, set(), _dividing) if node.op in ("sinpi", "cospi"))
-    return frozenset((*ratios, *waves))
+    return frozenset((*numbers, *waves))
 
 
 def signed_zeros(program: Section, is_read: bool = False) -> frozenset[Node]:
@@ -80,22 +82,23 @@ def _jumping(node: Node) -> Iterator[Node]:
         scaled, smooth = _NONE, _BOTH  # there is one on both sides of a change
     for at, arg in enumerate(node.args):
         if at in scaled:
-            yield from _sums(arg, set())
+            yield from _sums(arg)
         elif at not in smooth:
             yield arg
 
 
-def _sums(node: Node, seen: set[Node]) -> Iterator[Node]:
+def _sums(product: Node) -> Iterator[Node]:
     """The values of which a product is made that may be 0 though their operands are not."""
-    if node in seen or node.op in LEAVES or _keeps_its_sign(node):
-        return
-    seen.add(node)
-    if node.op not in _PRODUCTS:
-        yield node
-        return
-    for at, arg in enumerate(node.args):
-        if at in _PRODUCTS[node.op]:
-            yield from _sums(arg, seen)
+    seen, todo = set[Node](), [product]
+    while todo:
+        node = todo.pop()
+        if node in seen or node.op in LEAVES or _keeps_its_sign(node):
+            continue
+        seen.add(node)
+        if node.op in _PRODUCTS:
+            todo += [arg for at, arg in enumerate(node.args) if at in _PRODUCTS[node.op]]
+        else:
+            yield node
 
 
 def _keeps_its_sign(node: Node) -> bool:

@@ -68,6 +68,10 @@ _STEPS = """\
     }"""
 _MOST_STEPS = 253 // 11
 
+# Below the first, what a root leaves over may have too few digits; by the second, numbers are enlarged, and their roots
+# reduced by the third.
+_FEW_DIGITS, _ENLARGED, _REDUCED = real_text(2.0**-60), real_text(2.0**96), real_text(2.0**-48)
+
 _SMALLEST_NORMAL, _STEP = real_text(2.0**-126), real_text(2.0**-23)
 
 
@@ -341,7 +345,17 @@ def _ratios(fused: bool) -> dict[str, str]:
         "    float high = real_in(bits_in(ratio) & 0xfffff000u);\n"
         "    float upper = real_in(bits_in(b) & 0xfffff000u);\n"
     )  # fmt: skip
+    of_sides, some = ("fma(-ratio, b, a)", "") if fused else (
+        "(a - high * b) - (ratio - high) * b", "    float high = real_in(bits_in(ratio) & 0xffffc000u);\n"
+    )  # fmt: skip
     return functions_in(f"""\
+// a / b to the last digit, for sides of pictures: what a quotient of some drivers leaves over is divided once more.
+float share(float a, float b) {{
+    float ratio = a / b;
+{some}    float left = {of_sides};
+    return ratio + left / b;
+}}
+
 // a / b, rounded to nearest: those of cards may be off by some units of the last digit. What is left over is divided,
 // too, where it is a number and not 0.
 float exact_ratio(float a, float b) {{
@@ -352,8 +366,29 @@ float exact_ratio(float a, float b) {{
 }}""")
 
 
-EXACT_RATIOS: Mapping[str, str] = MappingProxyType({"div": "exact_ratio"})
-"""The function for quotients that have to be right to the last digit, for `Language.exact`."""
+def _roots(fused: bool) -> dict[str, str]:
+    """Roots to the last digit, likewise."""
+    left = "fma(-root, root, given)" if fused else (
+        "((given - high * high) - 2.0 * high * (root - high)) - (root - high) * (root - high)"
+    )  # fmt: skip
+    halves = "" if fused else "    float high = real_in(bits_in(root) & 0xfffff000u);\n"
+    return functions_in(f"""\
+// The root of x, rounded to nearest: those of cards may be off by some units of the last digit. What is left over is
+// divided by twice the root, where it is a number and not 0. Of small numbers it would have too few digits.
+float exact_root(float x) {{
+    bool is_small = x < {_FEW_DIGITS};
+    float given = is_small ? x * {_ENLARGED} : x;
+    float root = sqrt(given);
+{halves}    float left = {left};
+    float twice = root + root;
+    float nearer = root + left / twice;
+    float found = left != 0.0 && is_finite(nearer) ? nearer : root;
+    return is_small ? found * {_REDUCED} : found;
+}}""")
+
+
+EXACT: Mapping[str, str] = MappingProxyType({"div": "exact_ratio", "sqrt": "exact_root"})
+"""The functions for quotients and roots that have to be right to the last digit, for `Language.exact`."""
 
 
 BITS: Mapping[str, str] = MappingProxyType(functions_in("""\
@@ -419,13 +454,14 @@ float place(float coordinate, int size) {
 
 PRELUDE: Mapping[str, str] = MappingProxyType(
     {
-        **NUMBERS, **_waves(False), **_powers(False), **ANGLES, **_remainders(False), **_ratios(False), **BITS, **PLACES
+        **NUMBERS, **_waves(False), **_powers(False), **ANGLES, **_remainders(False), **_ratios(False),
+        **_roots(False), **BITS, **PLACES,
     }
 )
 """The functions of all parts by their names, each after those that it calls."""
 
 FUSED: Mapping[str, str] = MappingProxyType(
-    {**PRELUDE, **_waves(True), **_powers(True), **_remainders(True), **_ratios(True)}
+    {**PRELUDE, **_waves(True), **_powers(True), **_remainders(True), **_ratios(True), **_roots(True)}
 )
 """The functions for compilers that reorder sums, but compute fma(a, b, c) exactly as written."""
 

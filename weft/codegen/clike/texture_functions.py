@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from weft.codegen.clike.language import Language
-from weft.codegen.clike.prelude import FUSED, functions_in
+from weft.codegen.clike.prelude import EXACT, FUSED, PRELUDE, functions_in
 
 TEXTURE_FUNCTIONS = """\
 // A layer of images between the four pixels around a place, clamped at the edge.
@@ -68,13 +68,6 @@ vec2 fetched(sampler2D sound, float number) {
     bool is_there = given >= 0.0 && given < float(size.x * size.y);
     int at = is_there ? int(given) : 0;
     return is_there ? texelFetch(sound, ivec2(at % size.x, at / size.x), 0).rg : vec2(0.0, 0.0);
-}
-
-// a / b to the last digit, for sides of pictures: what a quotient of some drivers leaves over is divided once more.
-float share(float a, float b) {
-    float ratio = a / b;
-    float high = real_in(bits_in(ratio) & 0xffffc000u);
-    return ratio + ((a - high * b) - (ratio - high) * b) / b;
 }"""
 
 
@@ -90,18 +83,13 @@ float sampled(sampler2DArray images, int layer, float x, float y) {
     vec2 across = at - low;
     vec2 rows = around.wx + (around.zy - around.wx) * across.x;
     return rows.x + (rows.y - rows.x) * across.y;
-}
-
-// a / b to the last digit, for sides of pictures: what a quotient of some drivers leaves over is divided once more.
-float share(float a, float b) {
-    float ratio = a / b;
-    float left = fma(-ratio, b, a);
-    return ratio + left / b;
 }"""),
-    **{name: FUSED[name] for name in ("exact_ratio", "modulo_of_few")},
+    **{name: PRELUDE[name] for name in ("share", *EXACT.values())},
+    "modulo_of_few": FUSED["modulo_of_few"],
 })
-"""Those of these functions, and of the prelude, that take less where four pixels are read at once, and products can be
-fused with sums: from version 4.00 on."""
+"""Those of these functions, and of the prelude, that differ from version 4.00 on: four pixels are read at once, and
+terms are computed as written. By `fma`, a driver may round the product, too, as Mesa does on the processor: where that
+counts, it is not called."""
 
 
 def survey(language: Language, top: Sequence[str], side: int, bounded: bool = False) -> str:
