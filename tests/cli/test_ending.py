@@ -122,3 +122,69 @@ def test_a_closed_stdin_is_an_empty_one(weft: Weft, args: Sequence[str], code: i
         _, words = process.communicate(timeout=60)
     assert process.returncode == code, words
     assert "internal error" not in words
+
+
+# --- what is in the way -----------------------------------------------------------------------------------------------
+
+
+def test_a_film_whose_folder_is_gone_says_so(weft: Weft) -> None:
+    with started(weft, "render", "moving.weft", "-o", "o.mp4", "--duration", "3600") as process:
+        parts = weft.folder / ".o.mp4.parts"
+        until(process, lambda: any(parts.glob("0*")))
+        parts.rename(weft.folder / "away")
+        _, words = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert words.startswith("weft: o.mp4 cannot be written: No such file or directory")
+    assert words.count("\n") == 1
+
+
+# --- the language server ----------------------------------------------------------------------------------------------
+
+INITIALIZE = (
+    '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"processId":null,"rootUri":null,"capabilities":{}}}'
+)
+OPEN = (
+    '{"jsonrpc":"2.0","method":"textDocument/didOpen","params":{"textDocument":'
+    '{"uri":"file:///a.weft","languageId":"weft","version":1,"text":"display(me@x)"}}}'
+)
+
+
+def told(server: subprocess.Popen[str], *messages: str) -> None:
+    assert server.stdin is not None
+    for message in messages:
+        server.stdin.write(f"Content-Length: {len(message)}\r\n\r\n{message}")
+    server.stdin.flush()
+
+
+@pytest.mark.parametrize(("number", "times"), all_but(1, [(signal.SIGTERM, 1), (signal.SIGINT, 2), (signal.SIGHUP, 1)]))
+def test_the_language_server_ends_though_the_editor_does_not_leave(weft: Weft, number: int, times: int) -> None:
+    with started(weft, "lsp", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        assert server.stderr is not None
+        told(server, INITIALIZE, OPEN)
+        assert server.stdout.readline()
+        until(server, lambda: sys.platform != "linux" or children(server.pid))
+        processes = children(server.pid)
+        for _ in range(times):
+            server.send_signal(number)
+        try:
+            assert server.wait(timeout=30) == 0
+            assert server.stderr.read() == ""
+            assert not any(map(is_running, processes))
+        finally:
+            server.kill()
+
+
+def test_the_language_server_ends_when_nobody_reads_what_it_says(weft: Weft) -> None:
+    with started(weft, "lsp", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        assert server.stderr is not None
+        told(server, INITIALIZE)
+        assert server.stdout.readline()
+        server.stdout.close()
+        try:
+            told(server, OPEN)
+            assert server.wait(timeout=30) == 0
+            assert server.stderr.read() == ""
+        finally:
+            server.kill()

@@ -19,6 +19,7 @@ from pygls.uris import to_fs_path
 from weft import __version__
 from weft.editor.analyst import AnalysisError, Analyst
 from weft.editor.documents import Document
+from weft.editor.editor_streams import EditorStreams
 from weft.editor.live_documents import LiveDocuments
 from weft.editor.positions import TextPositions
 from weft.editor.questions import (
@@ -73,6 +74,8 @@ class EditorServer(LanguageServer):
         self._hurry = asyncio.Event()
         """Set while a request waits for everything that can be found out."""
         self.live = LiveDocuments(self.documents, self._costs, self._curves, self._refresh_hints)
+        self.leave: Callable[[], None] = lambda: None
+        """Ends what the editor writes, as if it had left."""
 
     def analyst(self, role: str) -> Analyst:
         """The process for one kind of questions."""
@@ -151,6 +154,11 @@ class EditorServer(LanguageServer):
     def encoding(self) -> str:
         """How the editor counts columns."""
         return self.workspace.position_encoding or types.PositionEncodingKind.Utf16
+
+    def shutdown(self) -> None:
+        """Ends the reading, for which the end of the threads waits. A signal that asks for the end comes here, too."""
+        self.leave()
+        super().shutdown()  # type: ignore[no-untyped-call]
 
     def end(self) -> None:
         """Ends the processes."""
@@ -527,9 +535,9 @@ def serve(permissions: Permissions) -> None:
         register(server)
     if os.environ.get("WEFT_DEBUG") != "1":
         logging.getLogger("pygls").setLevel(logging.CRITICAL)  # it logs tracebacks
-    # What anything else prints must not come between the messages.
-    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as out, redirect_stdout(sys.stderr), suppress(ValueError):
+    with EditorStreams() as streams, redirect_stdout(sys.stderr), suppress(ValueError):
+        server.leave = streams.leave
         try:
-            server.start_io(sys.stdin.buffer, out)
+            server.start_io(streams.stdin, streams.stdout)
         finally:
             server.end()

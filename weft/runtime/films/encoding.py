@@ -449,7 +449,10 @@ def main(descriptor: str, lifeline: str, memory: str, spec: str) -> None:
 def reason_of(spec: FilmSpec, failure: Exception) -> str:
     """The reason why encoding has failed."""
     words = getattr(failure, "strerror", None) or str(failure) or type(failure).__name__
-    if getattr(failure, "errno", None) in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS):
+    # The failures of PyAV are OSErrors, too, and have the numbers by which encoders refuse.
+    is_of_file = isinstance(failure, OSError) and type(failure).__module__ == OSError.__module__
+    of_files = errno.ENOSPC, errno.EFBIG, errno.EDQUOT, errno.EIO, errno.EROFS
+    if is_of_file or getattr(failure, "errno", None) in of_files:
         return str(words)
     if isinstance(failure, ImportError):
         return f"PyAV cannot be loaded here ({words}; {installs('media')} installs it)"
