@@ -198,6 +198,14 @@ def test_a_zero_with_another_sign_is_another_input(moving: str, is_code: bool, o
     assert shown == [(255, 255), (0, 255), (0, 0), (255, 255)]
 
 
+def test_the_time_may_be_a_zero_with_another_sign(opened: Open) -> None:
+    backend, runner = opened(), ProgramRunner(ContextTable())
+    compiled = ready(backend, unit_of("display(me@x / sin(me@time), 0, 0)\n"), runner)
+    shown = [pixels(backend, compiled, Env(WIDE, HIGH, 1, at), runner)[0] for at in (0.0, -0.0, 0.0)]
+    assert compiled._record is not None
+    assert shown == [255, 0, 255]
+
+
 def test_inputs_of_a_frame_that_fails_are_not_those_of_the_next(tmp_path: Path) -> None:
     text = "#slider a<v> = 0, 1, 0.4\n#slider b<v> = 0, 1, 0.4\ndisplay(me@x * a@v, me@x * b@v, fract(me@time))\n"
     backend, runner = CudaHere(tmp_path), ProgramRunner(ContextTable())

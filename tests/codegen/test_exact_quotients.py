@@ -18,15 +18,20 @@ from tests.support.together import all_but
 from weft.backends.executors import Executor
 from weft.backends.launch import StateMemory
 from weft.backends.vm import ReferenceExecutor
+from weft.codegen.clike.exactness import exact_values
 from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.language import Language
+from weft.codegen.clike.reads import read_program
 from weft.codegen.clike.shader import OneOver, one_over
 from weft.codegen.cuda import Cuda
 from weft.codegen.essl import DriverEssl
 from weft.codegen.glsl import Glsl, fragment
 from weft.codegen.msl import Msl
+from weft.codegen.native.dataflow import interval
+from weft.codegen.values import Node
 from weft.contexts import ContextTable
 from weft.errors import Source
+from weft.ops.intervals import Interval
 from weft.runtime.compiling.stages import Request, build
 
 __all__ = ["cuda", "device", "embedded_graphics", "graphics", "opencl", "wgpu"]
@@ -250,6 +255,20 @@ def test_a_long_chain_of_values_has_a_program(first: str, following: str, shown:
     chain = "".join(f"s{at} = {following.format(before=at - 1, at=at)}\n" for at in range(1, last + 1))
     kernel = unit_of(f"s0 = {first}\n{chain}display({shown.format(last=last)})\n").kernel
     assert len(fragment(kernel).text) > 40 * last
+
+
+def test_each_quotient_of_quotients_is_looked_at_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    count, looked = 100, list[Node]()
+
+    def interval_of(node: Node) -> Interval:
+        looked.append(node)
+        return interval(node)
+
+    monkeypatch.setattr("weft.codegen.clike.exactness.interval", interval_of)
+    chain = "".join(f"s{at} = me@y / (s{at - 1} * sin(me@x * {at}))\n" for at in range(1, count + 1))
+    program, _ = read_program(unit_of(f"s0 = sin(me@x)\n{chain}display(s{count})\n").kernel)
+    exact_values(program)
+    assert count < len(looked) < 10 * count
 
 
 @pytest.mark.parametrize("divisor", [3.0, 0.1, -7.3, 1e30, 1e-30, 8.0])

@@ -4,7 +4,9 @@ of its slots."""
 from __future__ import annotations
 
 import functools
+import itertools
 import math
+import operator
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -542,11 +544,11 @@ class StateMemory:
 
 def are_same(before: Sequence[float], now: Sequence[float]) -> bool:
     """Whether numbers of one kind are the same, and zeros have the same sign: 1 over them shows it."""
-    return before == now and (0.0 not in now or _signs(before) == _signs(now))
+    return before == now and (0.0 not in now or all(map(operator.eq, _signs(before), _signs(now))))
 
 
-def _signs(values: Sequence[float]) -> list[float]:
-    return [math.copysign(1.0, value) for value in values]
+def _signs(values: Sequence[float]) -> Iterator[float]:
+    return map(math.copysign, itertools.repeat(1.0), values)
 
 
 def make_finite(values: Floats) -> bool:

@@ -323,7 +323,7 @@ _STOPPED = _AT["stopped"]
 
 
 def _are_same_inputs(before: Inputs | None, now: Inputs) -> bool:
-    return before == now and all(map(are_same, before[1:], now[1:]))
+    return before == now and all(map(are_same, (before[:1], *before[1:]), (now[:1], *now[1:])))
 
 
 def _pairs(pairs: list[tuple[int, int]]) -> Any:

@@ -15,7 +15,8 @@ from weft.codegen.native.dataflow import interval
 from weft.codegen.values import LEAVES, Node, Section
 
 _Needs: TypeAlias = "Callable[[Node], Iterable[Node]]"
-"""The values that have to be right for a value that need not be."""
+"""The values that have to be right for a value that need not be. It may be one of them. All that is made of it has been
+asked about before."""
 
 # Operations that change little if the operands at these places do. With others, they may jump: a floor, a comparison.
 _BOTH, _NONE = frozenset({0, 1}), frozenset[int]()
@@ -53,7 +54,7 @@ _SIGNED_ZEROS: Mapping[str, Set[int]] = MappingProxyType(
 def exact_values(program: Section, is_read: bool = False) -> frozenset[Node]:
     """Finds these. Whatever a program stores has to be right, since what reads it may jump, and so do its outputs if
     other subgraphs read them (`is_read`)."""
-    numbers = (node for node in _reached(program, _given(program, is_read), _jumping) if node.op in _INEXACT)
+    numbers = (node for node in _reached(program, _given(program, is_read), _Jumping()) if node.op in _INEXACT)
     waves = (node for node in _reached(program, set(), _dividing) if node.op in ("sinpi", "cospi"))
     return frozenset((*numbers, *waves))
 
@@ -74,31 +75,29 @@ def _zero_signs(node: Node) -> Iterator[Node]:
     return (arg for at, arg in enumerate(node.args) if at in places)
 
 
-def _jumping(node: Node) -> Iterator[Node]:
-    smooth, scaled = _SMOOTH.get(node.op, _NONE), _SCALED.get(node.op, _NONE)
-    if node.op in ("eq", "ne") and not any(arg.op == "const" and arg.attr == 0 for arg in node.args):
-        scaled = _NONE
-    if node.op in ("sqrt", "power") and interval(node.args[0]).low >= 0:
-        scaled, smooth = _NONE, _BOTH  # there is one on both sides of a change
-    for at, arg in enumerate(node.args):
-        if at in scaled:
-            yield from _sums(arg)
-        elif at not in smooth:
-            yield arg
+class _Jumping:
+    """The values from which something may jump."""
 
+    def __init__(self) -> None:
+        self._scaled: set[Node] = set()
+        """Those of which it counts whether they are 0, and their sign."""
 
-def _sums(product: Node) -> Iterator[Node]:
-    """The values of which a product is made that may be 0 though their operands are not."""
-    seen, todo = set[Node](), [product]
-    while todo:
-        node = todo.pop()
-        if node in seen or node.op in LEAVES or _keeps_its_sign(node):
-            continue
-        seen.add(node)
-        if node.op in _PRODUCTS:
-            todo += [arg for at, arg in enumerate(node.args) if at in _PRODUCTS[node.op]]
-        else:
-            yield node
+    def __call__(self, node: Node) -> Iterator[Node]:
+        if node in self._scaled and node.op not in LEAVES and not _keeps_its_sign(node):
+            if node.op in _PRODUCTS:
+                self._scaled.update(arg for at, arg in enumerate(node.args) if at in _PRODUCTS[node.op])
+            else:
+                yield node  # it may be 0 though its operands are not
+        smooth, scaled = _SMOOTH.get(node.op, _NONE), _SCALED.get(node.op, _NONE)
+        if node.op in ("eq", "ne") and not any(arg.op == "const" and arg.attr == 0 for arg in node.args):
+            scaled = _NONE
+        if node.op in ("sqrt", "power") and interval(node.args[0]).low >= 0:
+            scaled, smooth = _NONE, _BOTH  # there is one on both sides of a change
+        for at, arg in enumerate(node.args):
+            if at in scaled:
+                self._scaled.add(arg)
+            elif at not in smooth:
+                yield arg
 
 
 def _keeps_its_sign(node: Node) -> bool:
@@ -129,11 +128,12 @@ def _follow(nodes: Iterable[Node], found: set[Node], needs: _Needs) -> None:
     for node in reversed([*nodes]):
         if node.op == "loop":
             _follow_loop(node, found, needs)
-        elif node not in found:
+            continue
+        if node not in found:
             found.update(needs(node))
-        elif node.op == "loop_out":
+        if node in found and node.op == "loop_out":
             found.add(node.args[0].attr.following[node.attr])
-        else:
+        elif node in found:
             found.update(node.args)
 
 
