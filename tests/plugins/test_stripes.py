@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +50,39 @@ def test_what_it_refuses_is_told(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "stripes(13) cannot be read: nobody likes thirteen stripes" in done.stderr
     assert "one more would do" in done.stderr
+
+
+@pytest.mark.parametrize(("wrong", "code"), [('"a"', "needs-a-constant"), ("4, 5", "too-many-arguments")])
+def test_a_wrong_argument_is_told_once(tmp_path: Path, wrong: str, code: str) -> None:
+    done = weft(tmp_path, "check", "patch.weft", "--json", count=wrong)
+    assert [each["code"] for each in json.loads(done.stdout)["diagnostics"]] == [code]
+
+
+def test_it_is_called_within_an_expression(tmp_path: Path) -> None:
+    done = weft(tmp_path, "check", "patch.weft", count="4)::t<r, g, b>\ndisplay(t@r + stripes(6)@g)\nstripes(2")
+    assert "there is no" not in done.stderr
+
+
+def test_its_numbers_are_none_that_are_turned() -> None:
+    """Else a save of another number would show what the source was opened for before."""
+    patch = "stripes({})::s<r, g, b>\ndisplay(s@r * 0.5)\n"
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE)}
+    command = [sys.executable, "-m", "weft", "run", "-", "--headless", "--no-audio", "--events", "-"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(patch.format(4) + "---\n")
+        process.stdin.flush()
+        events = map(json.loads, process.stdout)
+        next(event for event in events if event["event"] == "started")
+        process.stdin.write(patch.format(10) + "---\n")
+        process.stdin.flush()
+        swap = next(event for event in events if event["event"] == "swap")
+        process.terminate()
+        process.communicate()
+    assert swap["recompiled"] == ["visual/display"]
 
 
 def test_without_the_package_it_is_no_source(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from weft.sources import SOURCES
 from weft.syntax.scanner import KEYWORDS
 
 _NAME = re.compile("[A-Za-z_][A-Za-z0-9_]*")
-_TAKEN = frozenset({*BUILTINS, *STATE, *WORDS, *SOURCES, *CONSTANTS})
+_TAKEN = frozenset({*BUILTINS, *STATE, *WORDS, *CONSTANTS})
 
 
 _Meaning: TypeAlias = tuple[bool, Sequence[str], Sequence[str]]
@@ -167,7 +167,7 @@ class Navigator:
     @staticmethod
     def _is_new(name: str, reading: ReadText) -> bool:
         """Whether a word is nowhere in a patch, and means nothing in the language."""
-        return name not in _TAKEN and not any(
+        return name not in _TAKEN and name not in SOURCES and not any(
             re.search(rf"\b{name}\b", source.text) for source in reading.names.sources
         )
 

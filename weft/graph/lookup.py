@@ -117,7 +117,7 @@ class NameLookup:
 
     def _means_more_with(self, library: str, source: Source) -> bool:
         """Whether calls in a text that have a meaning would have another one with a library."""
-        known = {*self.patch.instances, *_CALLABLES}.intersection(spindles_of(library))
+        known = {*self.patch.instances, *BUILTINS, *STATE, *SOURCES, *WORDS}.intersection(spindles_of(library))
         return any(re.search(rf"\b{name}\s*\(", source.text) for name in known)
 
     def unknown_names(self, node: Walkable, scope: Scope) -> Iterator[Diagnostic]:
@@ -188,7 +188,7 @@ class NameLookup:
         inside = bool(scope.chain) and scope.chain[-1] is spindle
         if spindle is not None and not inside and (spindle.span.source.library or not in_library(scope)):
             return spindle
-        return _CALLABLES.get(name, spindle)
+        return _kind_of(name) or spindle
 
     def called(self, call: Call, scope: Scope) -> SpindleDefinition | str | None:
         """What a call without `~` reaches; None if it is a positional remap of a strand."""
@@ -212,11 +212,10 @@ class NameLookup:
         return self.called(call, scope) is None
 
 
-# What a call of each name reaches, apart from spindles.
-_CALLABLES: Mapping[str, str] = {
-    **dict.fromkeys(WORDS, "word"), **dict.fromkeys(SOURCES, "source"), **dict.fromkeys(STATE, "state"),
-    **dict.fromkeys(BUILTINS, "builtin"),
-}  # fmt: skip
+def _kind_of(name: str) -> str | None:
+    """What a call of a name reaches, apart from spindles. Packages may have added sources since this was imported."""
+    kinds = {"builtin": BUILTINS, "state": STATE, "source": SOURCES, "word": WORDS}
+    return next((kind for kind, names in kinds.items() if name in names), None)
 
 
 def in_library(scope: Scope) -> bool:

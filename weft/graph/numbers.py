@@ -19,11 +19,11 @@ from weft.syntax.ast import (
     children
 )
 
-# The calls whose arguments decide what is evaluated.
-_DECIDING = frozenset({*SOURCES, *STATE}) - {"prev", "integrate", "phasor", "hold", "rises"}
+# Memory whose arguments decide what is evaluated. Those of all sources do.
+_DECIDING = frozenset(STATE) - {"prev", "integrate", "phasor", "hold", "rises"}
 
 
-# Those of them that keep the value of their first argument. This argument decides nothing.
+# Calls of memory that keep the value of their first argument. This argument decides nothing.
 _KEEPING = frozenset({"image", "delay"})
 
 
@@ -87,7 +87,7 @@ def _open(statement: Binding | CallBinding | SpindleDefinition | OutputStatement
                 waiting.append(item)
             case For(body=body):
                 waiting += body
-            case Call() if node.name in _DECIDING:
+            case Call() if node.name in _DECIDING or node.name in SOURCES:
                 waiting += [arg.value for arg in node.args[:1] if node.name in _KEEPING and arg.label in (None, "e")]
             case _:
                 waiting += children(node)
