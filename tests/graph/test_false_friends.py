@@ -159,6 +159,12 @@ def test_names_of_the_patch_are_known(before: str, text: str, count: int) -> Non
     assert [d.code for d in found if d.code != "shadows-builtin"] == ["false-friend"] * count
 
 
+def test_a_chain_of_calls_may_be_longer_than_calls_may_be_deep() -> None:
+    chain = "".join(f"a{at + 1} = noise(a{at} + me@y)\n" for at in range(400))
+    found = load(Source("p.weft", f"a0 = me@x\n{chain}display(a400)\n"), Report(), ContextTable().statements)
+    assert [*false_friends(found.program)] == []
+
+
 def shipped() -> list[tuple[str, str]]:
     files = [path for folder in ("patches", "weft", "tests/programs") for path in (ROOT / folder).rglob("*.weft")]
     texts = [(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")) for path in files]

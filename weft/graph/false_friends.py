@@ -31,6 +31,9 @@ _OF_COLOURS: Final = {("r", "g", "b"), ("r", "g", "b", "a")}
 # The members of a place, if they have no names.
 _ACROSS, _DOWN = frozenset({"x", "px", "u"}), frozenset({"y", "py", "v"})
 
+# What is deeper than this is not plain.
+_DEEPEST: Final = 100
+
 # Words that keep a direction a direction, or make one.
 _OF_DIRECTIONS: Final = frozenset({"unit", "cross"})
 
@@ -68,6 +71,8 @@ class _Names:
         self.watched = FALSE_FRIENDS.keys() | self._placed | PICTURE_WORDS.keys()
         self._locals: Mapping[str, Members | Expression] = {}
         self._found: dict[Expression, Members] = {}
+        self._depth = 0
+        """How many expressions are being looked at, each for one before it."""
 
     def enter(self, statement: Statement) -> None:
         """Begins with a statement. If it is a spindle, its own names hide others."""
@@ -160,8 +165,12 @@ class _Names:
     def members(self, node: Expression) -> Members:
         """The members of an expression that its text shows."""
         if node not in self._found:
+            if self._depth == _DEEPEST:
+                return _ONE
+            self._depth += 1
             self._found[node] = _ONE  # for names that lead back to this one
             self._found[node] = self._members(node)
+            self._depth -= 1
         return self._found[node]
 
     def _members(self, node: Expression) -> Members:
