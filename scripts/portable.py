@@ -49,6 +49,7 @@ WEFT_CMD = """\
 rem With a double click a patch plays; a patch that is dropped on this file plays; in a console it is the command weft.
 setlocal
 set "WEFT_PYTHON=%~dp0python\\python.exe"
+set "_WEFT_LAUNCHER=%~0"
 if "%~1"=="" goto first
 if /i "%~x1"==".weft" goto dropped
 "%WEFT_PYTHON%" -m weft %*
@@ -73,6 +74,7 @@ WEFT_SH = """\
 # Without arguments a patch plays, and so does a file that is named alone; else it is the command weft.
 here=$(dirname "$(readlink -f "$0")")
 export LD_LIBRARY_PATH="$here/libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" PYTHONNOUSERSITE=1
+export _WEFT_LAUNCHER="$0"
 unset PYTHONHOME PYTHONPATH
 case ${1-} in
 "")
@@ -226,9 +228,13 @@ def _libraries(folder: Path) -> dict[str, str]:
     files = [*folder.rglob("*.so"), *folder.rglob("*.so.*"), folder / "python" / "bin" / "python3"]
     for path in files:
         listed = subprocess.run(["ldd", str(path)], capture_output=True, text=True, check=False).stdout
-        needed = re.findall(r"(\S+) => (/\S+)", listed)
-        found |= {name: where for name, where in needed if not where.startswith(str(folder))}
+        found |= {name: where for name, where in needed(listed).items() if not where.startswith(str(folder))}
     return {name: where for name, where in found.items() if not _ON_EVERY_SYSTEM.match(name)}
+
+
+def needed(listed: str) -> dict[str, str]:
+    """The libraries that ldd lists, by their names, and where they are."""
+    return dict(re.findall(r"^\s*(\S+) => (/.+) \(0x[0-9a-f]+\)$", listed, re.MULTILINE))
 
 
 def _archived(folder: Path, system: str) -> Path:

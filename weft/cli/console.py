@@ -21,7 +21,7 @@ from weft.platform import system
 
 def call(*args: str | os.PathLike[str]) -> str:
     """A command line of weft that the user can type as it is: `weft run hello.weft`."""
-    typed = sys.argv[0]
+    typed = os.environ.get("_WEFT_LAUNCHER") or sys.argv[0]
     name = os.path.basename(typed)
     program = system.quoted(typed)
     if name == "__main__.py":
