@@ -344,7 +344,7 @@ class _CFile:
         ]  # fmt: skip
         given += [CodeLine(f"const double *{each.name} = memory[{self.slots[each.key][0]}];")
                   for each in (*parts.histories.values(), *parts.images.values())]  # fmt: skip
-        if any(re.search(r"\bcount\b", line.text) for line in parts.body):
+        if any(re.search(r"\bcount\b", line.text) for line in parts.body if not line.text.startswith("//")):
             given.append(CodeLine(f"uint32_t count = {self._pixels(kernel.level)}u;"))
         return [*given, *parts.body, *stores], parts.outputs
 

@@ -136,14 +136,16 @@ class BufferLanguage(Language):
 
     def pixel(self, parts: ProgramParts, columns: str, rows: str) -> list[tuple[str, str]]:
         """The coordinates of the centre of pixel `id`, by their names."""
-        if parts.coords:
+        if parts.coords and "share" in self.function_names:
             parts.helpers.add("share")
         return [("x", self.centre(f"id % {columns}", columns)), ("y", self.centre(f"id / {columns}", rows))]
 
     def centre(self, number: str, count: str) -> str:
         """The coordinate of the centre of a pixel, among this many; 0.5 in the middle."""
         at, among = (self.converted("float", each).text for each in (operand(number), ExpressionText(count)))
-        return f"share({at} + {self.real(0.5)}, {among})"
+        place = f"{at} + {self.real(0.5)}"
+        # Where quotients are exact, there is no such function.
+        return f"share({place}, {among})" if "share" in self.function_names else f"({place}) / {among}"
 
     def _ends(self, parts: ProgramParts) -> list[str]:
         """The statements that write the results of an element."""
