@@ -1,14 +1,16 @@
-"""The ends that Windows brings: a performance finishes its film first."""
+"""The ends that Windows brings: a performance finishes its film first, and no command leaves half a file."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.support.performance import Performance
-from tests.windows.processes import children, close_console, eventually, log_off, on_windows
+from tests.windows.processes import PATIENCE, children, close_console, eventually, log_off, on_windows
 from weft.media.decoding import times_of
 
 pytestmark = on_windows
@@ -30,3 +32,20 @@ def test_an_end_that_windows_brings_waits_for_the_film(tmp_path: Path, bring_end
         assert performance.latest("stopped")["reason"] == "terminated"
     assert recorded["state"] == "stopped"
     assert times_of(film)[1] == pytest.approx(recorded["frames"] / 60, abs=0.1)
+
+
+def test_an_end_that_windows_brings_leaves_no_half_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "ramp.weft").write_text("display(me@x, fract(me@time), 0)\n")
+    command = [sys.executable, "-m", "weft", "render", "ramp.weft", "-o", "o.npy", "--duration", "9999"]
+    said = tmp_path / "said"
+    with said.open("w") as errors, subprocess.Popen(
+        command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors
+    ) as process:
+        try:
+            eventually(lambda: any(tmp_path.glob(".o-*")), "the file that is being written")
+            close_console(process.pid)
+            process.wait(PATIENCE)
+        finally:
+            process.kill()
+    assert said.read_text().endswith("weft: interrupted\n")
+    assert {path.name for path in tmp_path.iterdir()} == {"ramp.weft", "said"}

@@ -96,6 +96,7 @@ class _LazyGroup(click.Group):
         for number in ASKING:
             if signal.getsignal(number) is interrupted:
                 signal.signal(number, asked)
+                system.end_in_order()
         if not ctx.resilient_parsing:
             return command
         from weft.cli.completion import completing  # only where a shell asks
