@@ -1,10 +1,12 @@
-"""Each language case of `tests/programs` as a page: what its strands show and play is what the reference machine
-computes."""
+"""Each language case of `tests/programs` as a page, and each kind of memory: what its strands show and play is what the
+reference machine computes."""
 
 import pytest
 
+from tests.codegen.test_glsl_pictures import MEMORIES
 from tests.support.choices import ANYWHERE
 from tests.support.programs import expectations
+from tests.support.together import all_but
 from tests.test_programs import PROGRAMS
 from weft.contexts import ContextTable
 from weft.errors import Source, WeftError
@@ -61,3 +63,12 @@ def test_a_case_is_the_same_in_a_page(path, browser, tmp_path):
         page.write_text(page_of(made, "case", text, values).text)
         browser.open(page.as_uri() + "?check")
         assert browser.title("check ").startswith("check ok: "), text
+
+
+@pytest.mark.parametrize("text", all_but(2, MEMORIES.values()), ids=MEMORIES.keys())
+def test_what_is_remembered_is_the_same_in_a_page(text, browser, tmp_path):
+    made = build(Request(Source("memory.weft", f"{text}\n"), ContextTable(), _SMALL))
+    page = tmp_path / "page.html"
+    page.write_text(page_of(made, "memory", text, reference(made)).text)
+    browser.open(page.as_uri() + "?check")
+    assert browser.title("check ").startswith("check ok: ")
