@@ -55,11 +55,15 @@ float number_or(float x, float other) {
 // a / b to the last digit, for sides of pictures: what a quotient of some drivers leaves over is divided once more.
 float share(float a, float b) {
     float ratio = a / b;
+#if __VERSION__ >= 400 && defined(GL_NV_gpu_shader5)
+    precise float left = fma(-ratio, b, a);
+    return ratio + left / b;
+#elif __VERSION__ >= 400
     float high = uintBitsToFloat(floatBitsToUint(ratio) & 0xffffc000u);
-#if __VERSION__ >= 400
     precise float left = (a - high * b) - (ratio - high) * b;
     return ratio + left / b;
 #else
+    float high = uintBitsToFloat(floatBitsToUint(ratio) & 0xffffc000u);
     float left = (a - high * b) - (ratio - high) * b;
     return ratio + left / b;
 #endif
@@ -316,9 +320,9 @@ def test_shaders_say_what_must_not_be_reordered() -> None:
     (unit,) = build(Request(Source("p.weft", "display(me@x / me@y >= 1, me@x % me@y, 0)\n"), ContextTable())).units
     forms = glsl.drawn_or_tiled(unit.kernel, True, NumberedKernel.of(unit.kernel))
     drawn, tiles = forms.drawn.text, forms.tiles[-1].text
-    newer = re.compile(r"#if __VERSION__ >= 400\n(.*?)#else\n", re.DOTALL)
-    of_both = (newer.sub("", drawn), "", 5), ("".join(newer.findall(drawn)), "precise", 3)
-    for text, word, count in (*of_both, (tiles, "precise", 5)):
+    newer = re.compile(r"#if __VERSION__ >= 400(.*?)#else\n", re.DOTALL)
+    of_all = (newer.sub("", drawn), "", 5), ("".join(newer.findall(drawn)), "precise", 6)  # with fused products and not
+    for text, word, count in (*of_all, (tiles, "precise", 8)):
         assert re.findall(r"(\w*) float (?:rest|left|nearer) = (?!rest_of)", text) == [word] * count
 
 

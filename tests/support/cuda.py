@@ -42,10 +42,6 @@ static unsigned __float_as_uint(float x) { unsigned bits; __builtin_memcpy(&bits
 static float __uint_as_float(unsigned bits) { float x; __builtin_memcpy(&x, &bits, 4); return x; }
 static unsigned __umulhi(unsigned a, unsigned b) { return (unsigned long)a * b >> 32; }
 #define __fdividef(x, y) ((x) / (y))
-static float __fmul_rn(float x, float y) {
-    volatile float product = x * y;  // or it becomes part of a sum
-    return product;
-}
 extern "C" int fesetround(int);
 static __attribute__((noinline, optnone)) float __fmaf_rd(float x, float y, float z) {
     fesetround(0x400);  // downward

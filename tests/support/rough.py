@@ -37,8 +37,10 @@ def roughen(language: type[Language], patch: pytest.MonkeyPatch) -> None:
     """Has programs of a language divide and find roots like that, as far as they correct it."""
     kinds = {kind: name for kind, name in (("div", "rough_ratio"), ("sqrt", "rough_root")) if kind in language.exact}
     if issubclass(language, Glsl):
-        own = {name: text for name, text in language.newer.items() if name in language.prelude}
-        patch.setattr(language, "newer", {**language.newer, **_roughened(own)})
+        for forms in ("newer", "fused"):
+            known = getattr(language, forms)
+            own = {name: text for name, text in known.items() if name in language.prelude}
+            patch.setattr(language, forms, {**known, **_roughened(own)})
     patch.setattr(language, "prelude", {**functions_in(_ROUGH), **_roughened(language.prelude)})
     patch.setattr(language, "spellings", {**language.spellings, **kinds})
 

@@ -13,14 +13,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage
 from weft.codegen.clike.language import CPP_WORDS, CodeLine, ProgramParts, Type
 from weft.codegen.clike.prelude import (
     BELOW_1, BITS, EXACT, FOLDED_BITS, FUSED, HALF_TURNS, MOST_FUSED_TURNS, functions_in
 )
-from weft.codegen.clike.shader import Bound, LaunchExtent, SidePart, Source
+from weft.codegen.clike.shader import Bound, LaunchExtent, SideFact, SidePart, Source
 
 _TOP = """\
 typedef unsigned int uint;
@@ -269,17 +269,16 @@ class Cuda(KernelLanguage):
 
     def pixel(self, parts: ProgramParts, columns: str, rows: str) -> list[tuple[str, str]]:
         # Divisions of whole numbers take as long as all else in a small kernel, and conversions long, too.
-        parts.helpers |= {"row_of", "centre_of"}
-        sides = LaunchExtent.COLUMNS, LaunchExtent.ROWS
-        wide, high = (parts.frame.read(SidePart(side, "share"), f"per_{side.value}", "float") for side in sides)
-        factor, shift = (
-            parts.frame.read(SidePart(LaunchExtent.COLUMNS, part), f"columns_{part}", "u32")
-            for part in ("factor", "shift")
-        )
+        parts.helpers |= {"row_of", "centre_of", "exact_ratio_by"}
+
+        def of(side: LaunchExtent, part: SideFact, kind: Literal["float", "u32"] = "float") -> str:
+            return parts.frame.read(SidePart(side, part), f"{side.value}_{part}", kind)
+
+        wide, high = (f"{of(each, 'lower')}, {of(each, 'rest')}" for each in (LaunchExtent.COLUMNS, LaunchExtent.ROWS))
+        factor, shift = of(LaunchExtent.COLUMNS, "factor", "u32"), of(LaunchExtent.COLUMNS, "shift", "u32")
         row = f"row_of(id, {columns}, {factor}, {shift})"
-        # Products that become no part of a sum, or the middle would not be 0.5.
         places = ("x", f"id - {row} * {columns}", wide), ("y", row, high)
-        return [(name, f"__fmul_rn(centre_of({number}), {per})") for name, number, per in places]
+        return [(name, f"exact_ratio_by(centre_of({number}), {per})") for name, number, per in places]
 
     def stopped(self) -> str:
         return "*met_limit = 1u;"

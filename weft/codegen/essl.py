@@ -64,6 +64,7 @@ class Essl(Glsl):
     targets: ClassVar[int] = TARGETS
     exact_waves: ClassVar[bool] = False
     newer: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    fused: ClassVar[Mapping[str, str]] = MappingProxyType({})
     row_sampler: ClassVar[str] = "sampler2D"
     precisions: ClassVar[tuple[str, ...]] = tuple(
         f"precision highp {kind};" for kind in ("float", "int", "sampler2D", "sampler2DArray")

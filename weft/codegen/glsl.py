@@ -21,7 +21,7 @@ from weft.codegen.clike.language import (
 from weft.codegen.clike.pieces import is_crowded, pieces_of
 from weft.codegen.clike.prelude import EXACT, functions_in
 from weft.codegen.clike.shader import Bound, Forms, LaunchExtent, Shader, UnsuitableError, image_to_write
-from weft.codegen.clike.texture_functions import NEWER_FUNCTIONS, TEXTURE_FUNCTIONS, survey
+from weft.codegen.clike.texture_functions import FINE, FUSED_FUNCTIONS, NEWER_FUNCTIONS, TEXTURE_FUNCTIONS, survey
 from weft.codegen.kernel import Kernel
 from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
@@ -88,9 +88,12 @@ _RESERVED = frozenset(
 
 _VERSION, _NEWER_VERSION = b"#version 330 core", b"#version 400 core"
 
+# When that is so; and the extension of NVIDIA's drivers, whose products are fused with sums, rounded once.
+_NEWER, _FUSES = "__VERSION__ >= 400", "defined(GL_NV_gpu_shader5)"
+
 # Functions with values that are wrong if a compiler reorders the terms that they are made of, and these values. It can
 # be told so from version 4.00 on, but then it finds fewer shorter ways.
-_ORDERED = frozenset({"modulo", "modulo_of_few", "rest_of", "share", *EXACT.values()})
+_ORDERED = frozenset({"modulo", "modulo_of_few", "rest_of", *FINE})
 _AS_WRITTEN = re.compile(r"^( +)(float (?:rest|left|nearer) = )", re.MULTILINE)
 
 
@@ -124,16 +127,20 @@ class Glsl(Language):
 
     newer: ClassVar[Mapping[str, str]] = NEWER_FUNCTIONS
     """The functions that differ from version 4.00 on."""
+    fused: ClassVar[Mapping[str, str]] = FUSED_FUNCTIONS
+    """Those that differ again where products are fused with sums."""
 
     @property
     def taken(self) -> frozenset[str]:
         return self.reserved | self.macros
 
     def function(self, name: str, text: str) -> str:
-        newer = self.newer.get(name, text)
-        if name in _ORDERED:
-            newer = _AS_WRITTEN.sub(r"\1precise \2", newer)
-        return newer if self.is_newer else _by_version(text, newer) if name in self.newer else text
+        forms = {}
+        if name in self.fused:
+            forms[f"{_NEWER} && {_FUSES}"] = _as_written(name, self.fused[name])
+        if name in self.newer and not self.is_newer:
+            forms[_NEWER] = _as_written(name, self.newer[name])
+        return _of_forms(forms, _as_written(name, self.newer.get(name, text)) if self.is_newer else text)
 
     def array(self, slot: StateSlot) -> str:
         return array_of(slot)
@@ -324,12 +331,22 @@ def planes(outputs: list[str]) -> list[tuple[str, str]]:
     return made
 
 
-def _by_version(older: str, newer: str) -> str:
-    """A function of which version 4.00 has newer lines between those that are the same."""
-    lines, others = older.split("\n"), newer.split("\n")
-    same = [one == other for one, other in zip(lines, others, strict=False)].index(False)
-    parted = ["#if __VERSION__ >= 400", *others[same:-1], "#else", *lines[same:-1], "#endif"]
-    return "\n".join([*lines[:same], *parted, lines[-1]])
+def _as_written(name: str, text: str) -> str:
+    """A function for version 4.00, with the values that a compiler may not reorder."""
+    return _AS_WRITTEN.sub(r"\1precise \2", text) if name in _ORDERED else text
+
+
+def _of_forms(forms: Mapping[str, str], usual: str) -> str:
+    """A function with lines of its own under each condition, after those that are the same."""
+    lines = [text.split("\n") for text in (*forms.values(), usual)]
+    same = [len({*each}) == 1 for each in zip(*lines, strict=False)]
+    if False not in same:
+        return usual
+    first, parted = same.index(False), list[str]()
+    words = [*(f"{'#elif' if at else '#if'} {condition}" for at, condition in enumerate(forms)), "#else"]
+    for word, own in zip(words, lines, strict=True):
+        parted += [word, *own[first:-1]]
+    return "\n".join([*lines[-1][:first], *parted, "#endif", lines[-1][-1]])
 
 
 def newer(text: bytes) -> bytes:

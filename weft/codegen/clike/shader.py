@@ -37,18 +37,21 @@ class LaunchExtent(Enum):
     POINTS = "points"
 
 
+SideFact: TypeAlias = Literal["lower", "rest", "factor", "shift"]
+
+
 class SidePart(NamedTuple):
-    """What a program needs to divide by a side of its launch without a division: its `share`, 1 / side; and the whole
-    numbers of a quotient, a `factor` and a `shift`: the upper half of a product of 64 bits, shifted to the right, is
-    how often a side of 2 or more goes into a number below 2³¹."""
+    """What a program needs to divide by a side of its launch without a division: 1 / side in two parts, `lower` and
+    `rest` (see `Part`); and the whole numbers of a quotient, a `factor` and a `shift`: the upper half of a product of
+    64 bits, shifted to the right, is how often a side of 2 or more goes into a number below 2³¹."""
 
     extent: LaunchExtent
-    part: Literal["share", "factor", "shift"]
+    part: SideFact
 
     def of(self, side: int) -> float:
         """The number for a side, which is at least 1."""
-        if self.part == "share":
-            return 1 / side
+        if self.part in ("lower", "rest"):
+            return one_over(side, self.part)
         shift = max(0, (side - 1).bit_length() - 1)
         return shift if self.part == "shift" else min(-(-(1 << 32 + shift) // side), 2**32 - 1)
 
