@@ -49,3 +49,11 @@ def test_an_end_that_windows_brings_leaves_no_half_of_a_file(tmp_path: Path) -> 
             process.kill()
     assert said.read_text().endswith("weft: interrupted\n")
     assert {path.name for path in tmp_path.iterdir()} == {"ramp.weft", "said"}
+
+
+def test_only_a_performance_has_a_window_that_is_told_of_the_end_of_the_session() -> None:
+    told = "print('weft-session' in [thread.name for thread in threading.enumerate()])"
+    ends = f"system.end_in_order(); {told}; system.end_in_order(session=True); {told}"
+    command = [sys.executable, "-c", f"import threading; from weft.platform import system; {ends}"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert ended.stdout.split() == ["False", "True"]

@@ -93,10 +93,11 @@ class _LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         # From now on, there is something to clean up.
         asked = Asked()
-        for number in ASKING:
-            if signal.getsignal(number) is interrupted:
-                signal.signal(number, asked)
-                system.end_in_order()
+        handled = [number for number in ASKING if signal.getsignal(number) is interrupted]
+        for number in handled:
+            signal.signal(number, asked)
+        if handled:
+            system.end_in_order()
         if not ctx.resilient_parsing:
             return command
         from weft.cli.completion import completing  # only where a shell asks

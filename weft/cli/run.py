@@ -698,7 +698,7 @@ def _interruptible(session: Session) -> Iterator[None]:
 
     before = {number: signal.signal(number, on_signal) for number in system.ending_signals()}
     asked = [handler for handler in before.values() if isinstance(handler, Asked)]
-    system.end_in_order()
+    system.end_in_order(session=True)
     try:
         yield
     finally:

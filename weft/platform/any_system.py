@@ -63,9 +63,9 @@ class AnySystem:
         """Asks the system to send this process a signal when the thread that has started it ends. Does nothing where a
         system cannot, or where `bind` has done it."""
 
-    def end_in_order(self) -> None:
+    def end_in_order(self, session: bool = False) -> None:
         """From now on, a signal that asks this process to end leaves it time to do so, also where the system would end
-        it at once. Call it when these signals are handled."""
+        it at once; with `session`, the end of the user's session does, too. Call it when these signals are handled."""
 
     def receive(self, at: socket.socket, most: int) -> tuple[bytes, int | None]:
         """The next packet, of at most `most` bytes, and the number of packets that were dropped so far, modulo 2³²;

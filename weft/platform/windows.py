@@ -253,8 +253,10 @@ class Win32(AnySystem):
         """Ctrl-Break, the closing of the console and the end of the user's session are one signal to C."""
         return [signal.SIGINT, signal.SIGBREAK, signal.SIGTERM]
 
-    def end_in_order(self) -> None:
+    def end_in_order(self, session: bool = False) -> None:
         windows_endings.answer_by_ending()
+        if session:
+            windows_endings.answer_end_of_session()
 
     def ignore_background(self) -> None:
         """There is no background."""

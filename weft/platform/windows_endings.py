@@ -37,9 +37,9 @@ class _WindowClass(ctypes.Structure):
 
 
 @cache
-def answer_by_ending() -> object:
-    """From now on, an end that Windows brings is SIGBREAK, and is answered by the end of this process alone. The result
-    is what the system calls, which has to exist until then."""
+def answer_by_ending() -> tuple[Callable[[], None], object]:
+    """From now on, the end of the console is SIGBREAK, and is answered by the end of this process alone. The results
+    are what does that, and what the system calls, which has to exist until then."""
     asked = threading.Event()
 
     def end() -> None:
@@ -53,8 +53,15 @@ def answer_by_ending() -> object:
     kernel.SetProcessShutdownParameters(_BEFORE_CHILDREN, 0)
     handler = _console_handler(end)
     kernel.SetConsoleCtrlHandler(handler, True)
+    return end, handler
+
+
+@cache
+def answer_end_of_session() -> None:
+    """The same for the end of the user's session. It takes a window, and so a desktop, which a short command does
+    without."""
+    end, _ = answer_by_ending()
     threading.Thread(target=_watch_session, args=(end,), name="weft-session", daemon=True).start()
-    return handler
 
 
 def _console_handler(end: Callable[[], None]) -> Any:
