@@ -362,7 +362,7 @@ float exact_ratio(float a, float b) {{
     float ratio = a / b;
 {halves}    float left = {left};
     float nearer = ratio + left / b;
-    return left != 0.0 && is_finite(nearer) ? nearer : ratio;
+    return is_finite(nearer) && left != 0.0 ? nearer : ratio;
 }}""")
 
 
@@ -374,7 +374,7 @@ def _roots(fused: bool) -> dict[str, str]:
     halves = "" if fused else "    float high = real_in(bits_in(root) & 0xfffff000u);\n"
     return functions_in(f"""\
 // The root of x, rounded to nearest: those of cards may be off by some units of the last digit. What is left over is
-// divided by twice the root, where it is a number and not 0. Of small numbers it would have too few digits.
+// divided by twice the root, where that is a number. Of small numbers it would have too few digits.
 float exact_root(float x) {{
     bool is_small = x < {_FEW_DIGITS};
     float given = is_small ? x * {_ENLARGED} : x;
@@ -382,7 +382,7 @@ float exact_root(float x) {{
 {halves}    float left = {left};
     float twice = root + root;
     float nearer = root + left / twice;
-    float found = left != 0.0 && is_finite(nearer) ? nearer : root;
+    float found = is_finite(nearer) ? nearer : root;
     return is_small ? found * {_REDUCED} : found;
 }}""")
 
