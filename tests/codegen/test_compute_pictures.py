@@ -49,7 +49,8 @@ QUOTIENTS = {
     "by a value of a launch, which is 0 once": "k = me@frame - 1\ndisplay(me@x / k, (me@y - 0.5) / k / 7, 0)\n",
     "by a slider": "#slider by<v> = -4, 4, 2.5\ndisplay(me@x / by, floor(me@px / by) / 9, 0)\n",
     "by numbers": "display(me@x / 3, me@y / -0.7 + 1, floor(me@px / 3) / 9)\n",
-    "by numbers that have no reciprocal": "display(me@x * 1e38 / 3e38, me@x / 1e-38 * 1e-38, 0)\n",
+    # Beyond 2¹²⁶ and below 2⁻¹²⁶ the quotients of some cards are 0, or infinite.
+    "by numbers that have no reciprocal": "display(me@x * 2e37 / 8e37, me@x / 1.2e-38 * 1.2e-38, 0)\n",
     "few turns": "display((me@px / 4) % 0.75, (me@x * 9 - 4) % 1.5, ((me@y - 0.5) * 3) % (me@x + 0.25))\n",
     "many turns": "display((me@px * 4000) % 0.75, (me@x * 9e6) % 1.5, (me@y * 3) % (me@x - 0.25))\n",
     "an infinite period": "display(me@x % (1 / 0), (me@x * me@y + 2) % (1 / 0) / 4, abs(me@x - me@y) % (1 / 0))\n",

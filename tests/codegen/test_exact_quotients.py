@@ -76,14 +76,15 @@ BY_INPUTS: Mapping[str, str] = {
     "by a value of a launch": "n = 7 + me@absframe\nk = me@px * n\ndisplay(floor(k / n) / 40, fract(k / n), 0)",
 }
 
-# What may be divided by what: none of these is changed by a correction, whatever it is.
+# What may be divided by what: none of these is changed by a correction, whatever it is. Beyond 2¹²⁶ the quotients of
+# some cards are 0.
 SPECIAL = """\
 n = floor(me@x * 8)
 k = if n < 1 then 0 else if n < 2 then -1 / key@a else if n < 3 then 1 / key@a else if n < 4 then key@a / key@a
     else if n < 5 then 3.1e38 else if n < 6 then -1.7 else if n < 7 then 7 else 1e-30
 m = floor(me@y * 8)
 by = if m < 1 then 0 else if m < 2 then -1 / key@a else if m < 3 then 1 / key@a else if m < 4 then key@a / key@a
-    else if m < 5 then 3.1e38 else if m < 6 then -1.7 else if m < 7 then 7 else 1e-30
+    else if m < 5 then 8e37 else if m < 6 then -1.7 else if m < 7 then 7 else 1e-30
 """
 
 

@@ -124,14 +124,15 @@ def test_memory(text: str, graphics: Graphics) -> None:
     assert compare(remembering(text), GlExecutor(graphics)).unexplained == ()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [MEMORIES["another place"], "display(floor(me@px * 3 / 3) / 9, fract(me@px * key@a / key@a), floor(me@x * 2))"],
-    ids=["images", "quotients"],
-)
+QUOTIENTS = "display(floor(me@px * 3 / 3) / 9, fract(me@px * key@a / key@a), floor(me@x * 2))"
+
+
+@pytest.mark.parametrize("text", [MEMORIES["another place"], QUOTIENTS], ids=["images", "quotients"])
 def test_drivers_of_version_3_30_show_the_same(
     text: str, graphics: Graphics, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    if text == QUOTIENTS and not graphics.about.software:
+        pytest.skip("its compiler may reorder sums, and cannot be told not to in this version")
     newer, older = glsl.newer, list[bytes]()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(glsl, "newer", lambda shader: older.append(shader) or shader)
