@@ -49,6 +49,11 @@ class Asked:
         self._end = end
         self._until = 0.0
 
+    @property
+    def is_noted(self) -> bool:
+        """Whether a request was heard."""
+        return self._until > 0
+
     def note(self) -> Asked:
         """A request was heard by another handler."""
         self._until = time.monotonic() + _ONE_REQUEST
@@ -71,8 +76,11 @@ def main() -> int:
     from weft.cli import main as run
 
     code = run()
-    # The rest of the process may take a moment, and does not handle an interruption either.
-    _handle(interrupted if code < _FIRST else Asked(lambda _: os._exit(code)).note())
+    # The rest of the process may take a moment, and does not handle an interruption either. What was asked for is not
+    # asked for again.
+    heard = _signal.getsignal(_signal.SIGINT)
+    was_asked = code >= _FIRST or (isinstance(heard, Asked) and heard.is_noted)
+    _handle(Asked(lambda _: os._exit(code)).note() if was_asked else interrupted)
     # The remaining objects end with the process. Python would look through all of them several times.
     gc.freeze()
     return code

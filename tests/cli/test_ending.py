@@ -175,6 +175,25 @@ def test_the_language_server_ends_though_the_editor_does_not_leave(weft: Weft, n
             server.kill()
 
 
+@pytest.mark.parametrize(("is_heard", "code"), [(True, 0), (False, 130)])
+def test_what_was_asked_for_is_not_asked_for_again_at_the_very_end(is_heard: bool, code: int) -> None:
+    """Of two signals in a moment, the second may come when the command has returned."""
+    ends = f"asked = Asked(); signal.signal(signal.SIGINT, asked); {'asked.note(); ' if is_heard else ''}return 0"
+    text = f"""\
+import os, signal, sys
+import weft.cli
+from weft.__main__ import Asked, main
+def command():
+    {ends}
+weft.cli.main = command
+code = main()
+os.kill(os.getpid(), signal.SIGINT)
+sys.exit(code)
+"""
+    ended = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (code, "" if is_heard else "weft: interrupted\n")
+
+
 def test_the_language_server_ends_when_nobody_reads_what_it_says(weft: Weft) -> None:
     with started(weft, "lsp", stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
