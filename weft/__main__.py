@@ -79,7 +79,7 @@ def main() -> int:
     # The rest of the process may take a moment, and does not handle an interruption either. What was asked for is not
     # asked for again.
     heard = _signal.getsignal(_signal.SIGINT)
-    was_asked = code >= _FIRST or (isinstance(heard, Asked) and heard.is_noted)
+    was_asked = code > _SIGNALLED or (isinstance(heard, Asked) and heard.is_noted)
     _handle(Asked(lambda _: os._exit(code)).note() if was_asked else interrupted)
     # The remaining objects end with the process. Python would look through all of them several times.
     gc.freeze()
@@ -103,12 +103,13 @@ def _handle(handler: Callable[[int, FrameType | None], None]) -> None:
             _signal.signal(number, handler)
 
 
-_FIRST = 128
+_SIGNALLED = 128
+"""What is added to the number of a signal for an exit code, as shells have it."""
 
 
 def _code_of(number: int) -> int:
     """The exit code after a signal. Ctrl-Break has that of Ctrl-C."""
-    return _FIRST + (_signal.SIGINT if ASKING[number] == ASKING[_signal.SIGINT] else number)
+    return _SIGNALLED + (_signal.SIGINT if ASKING[number] == ASKING[_signal.SIGINT] else number)
 
 
 if __name__ == "__main__":

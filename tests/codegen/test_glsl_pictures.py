@@ -133,9 +133,9 @@ def test_drivers_of_version_3_30_show_the_same(
 ) -> None:
     if text == QUOTIENTS and not graphics.about.software:
         pytest.skip("its compiler may reorder sums, and cannot be told not to in this version")
-    newer, older = glsl.newer, list[bytes]()
+    newer, older = glsl.as_newer, list[bytes]()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(glsl, "newer", lambda shader: older.append(shader) or shader)
+    monkeypatch.setattr(glsl, "as_newer", lambda shader: older.append(shader) or shader)
     assert compare(remembering(text), GlExecutor(graphics)).unexplained == ()
     assert any(newer(shader).startswith(b"#version 400") for shader in older if b"__VERSION__" in shader)
 

@@ -21,7 +21,7 @@ from weft.codegen.clike.language import (
 from weft.codegen.clike.pieces import is_crowded, pieces_of
 from weft.codegen.clike.prelude import EXACT, functions_in
 from weft.codegen.clike.shader import Bound, Forms, LaunchExtent, Shader, UnsuitableError, image_to_write
-from weft.codegen.clike.texture_functions import FINE, FUSED_FUNCTIONS, NEWER_FUNCTIONS, TEXTURE_FUNCTIONS, survey
+from weft.codegen.clike.texture_functions import CORRECTED, FUSED_FUNCTIONS, NEWER_FUNCTIONS, TEXTURE_FUNCTIONS, survey
 from weft.codegen.kernel import Kernel
 from weft.ir.expr import StateSlot
 from weft.ir.rates import Rate
@@ -88,12 +88,13 @@ _RESERVED = frozenset(
 
 _VERSION, _NEWER_VERSION = b"#version 330 core", b"#version 400 core"
 
-# When that is so; and the extension of NVIDIA's drivers, whose products are fused with sums, rounded once.
+# Conditions of a text: version 4.00 or newer, and drivers of NVIDIA, which have this extension, and whose `fma` rounds
+# once.
 _NEWER, _FUSES = "__VERSION__ >= 400", "defined(GL_NV_gpu_shader5)"
 
 # Functions with values that are wrong if a compiler reorders the terms that they are made of, and these values. It can
 # be told so from version 4.00 on, but then it finds fewer shorter ways.
-_ORDERED = frozenset({"modulo", "modulo_of_few", "rest_of", *FINE})
+_ORDERED = frozenset({"modulo", "modulo_of_few", "rest_of", *CORRECTED})
 _AS_WRITTEN = re.compile(r"^( +)(float (?:rest|left|nearer) = )", re.MULTILINE)
 
 
@@ -349,7 +350,7 @@ def _of_forms(forms: Mapping[str, str], usual: str) -> str:
     return "\n".join([*lines[-1][:first], *parted, "#endif", lines[-1][-1]])
 
 
-def newer(text: bytes) -> bytes:
+def as_newer(text: bytes) -> bytes:
     """A shader of version 3.30 as one of 4.00; others are unchanged."""
     return _NEWER_VERSION + text.removeprefix(_VERSION) if text.startswith(_VERSION) else text
 

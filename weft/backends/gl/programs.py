@@ -44,7 +44,7 @@ def _spelling() -> Callable[[bytes], bytes]:
     """How a shader of version 3.30 is spelled for the current context."""
     if is_embedded():
         return essl.from_desktop
-    return glsl.newer if GL.glGetIntegerv(GL.GL_MAJOR_VERSION) >= 4 else bytes
+    return glsl.as_newer if GL.glGetIntegerv(GL.GL_MAJOR_VERSION) >= 4 else bytes
 
 
 def linked(parts: Parts, refused: Callable[[str], Exception], retrievable: bool = False) -> Any:

@@ -71,8 +71,8 @@ vec2 fetched(sampler2D sound, float number) {
 }"""
 
 
-FINE = ("share", *EXACT.values())
-"""Functions of the prelude whose values depend on the last digits of a product."""
+CORRECTED = ("share", *EXACT.values())
+"""Functions of the prelude that add what a quotient or a root leaves over, which the last digits of a product show."""
 
 NEWER_FUNCTIONS: Mapping[str, str] = MappingProxyType({
     **functions_in("""\
@@ -87,14 +87,14 @@ float sampled(sampler2DArray images, int layer, float x, float y) {
     vec2 rows = around.wx + (around.zy - around.wx) * across.x;
     return rows.x + (rows.y - rows.x) * across.y;
 }"""),
-    **{name: PRELUDE[name] for name in FINE},
+    **{name: PRELUDE[name] for name in CORRECTED},
     "modulo_of_few": FUSED["modulo_of_few"],
 })
 """Those of these functions, and of the prelude, that differ from version 4.00 on: four pixels are read at once, and
 terms are computed as written. By `fma`, a driver may round the product, too, as Mesa does on the processor: where that
 counts, it is not called."""
 
-FUSED_FUNCTIONS: Mapping[str, str] = MappingProxyType({name: FUSED[name] for name in FINE})
+FUSED_FUNCTIONS: Mapping[str, str] = MappingProxyType({name: FUSED[name] for name in CORRECTED})
 """Those for drivers of which it is known that their `fma` rounds once."""
 
 
