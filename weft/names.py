@@ -5,6 +5,7 @@ All other such names are paths of files. Inputs have names as well: a microphone
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
@@ -66,6 +67,9 @@ LETTERS_EM = 96
 """The em of letters, in pixels of their picture of distances."""
 LETTERS_REACH = 48
 """How far the distances reach on both sides of the outlines, in pixels; also the margin around the letters."""
+
+# What comes between the scheme and the host of an address.
+_LOGIN = re.compile(r"(?<=://)[^/?#]*@")
 
 _LETTERS = "text:"
 _LEVELS = "levels:"
@@ -301,7 +305,7 @@ as days since 1 January 2000."""
 
 
 def shown(picture: str) -> str:
-    """The name of a picture or a sound in messages."""
+    """The name of a picture or a sound in messages, without a name and password that its address may have."""
     if is_sound(picture):
         return sound_of(picture).path
     if is_heard(picture):
@@ -317,7 +321,11 @@ def shown(picture: str) -> str:
     source, args = live_of(picture)
     if source == _FILM:
         return str(args[0])
-    return f"{source}({', '.join(json.dumps(arg) if isinstance(arg, str) else f'{arg:g}' for arg in args)})"
+    return f"{source}({', '.join(map(_shown_argument, args))})"
+
+
+def _shown_argument(arg: str | float) -> str:
+    return json.dumps(_LOGIN.sub("…@", arg), ensure_ascii=False) if isinstance(arg, str) else f"{arg:g}"
 
 
 def file_of(picture: str) -> str | None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from contextlib import suppress
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 
@@ -20,6 +23,7 @@ from tests.support.sound import eventually
 from weft.cameras import generated
 from weft.media.capture import Capture, CapturedPicture
 from weft.media.source import PictureError
+from weft.names import LiveName, shown
 from weft.runtime.program.program import ProgramLoader
 
 BARS = "smptebars size=64x48"
@@ -72,6 +76,84 @@ def test_what_cannot_be_opened_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(PictureError, match="there is no such file"):
         Capture().open((str(tmp_path / "nothing.mkv"),), offline=False)
     assert children() == before
+
+
+@contextmanager
+def answering(words: bytes) -> Iterator[int]:
+    """The port of a server that answers everything with these words."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            with suppress(OSError):  # the end of the server, or of who asks
+                while True:
+                    connection, _ = server.accept()
+                    with connection:
+                        connection.recv(4096)
+                        connection.sendall(words)
+
+        threading.Thread(target=answer, daemon=True).start()
+        yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def free_port() -> int:
+    """A port at which nothing answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        number: int = server.getsockname()[1]
+        return number
+
+
+def stream_problem(address: str) -> PictureError:
+    """What is said about a stream that cannot be received."""
+    with pytest.raises(PictureError) as raised:
+        Capture().open((address,), offline=False)
+    return raised.value
+
+
+@pytest.mark.parametrize("form", ["rtsp://name:secret@127.0.0.1:{}/1", "http://127.0.0.1:{}/a", "tcp://127.0.0.1:{}"])
+def test_a_stream_at_which_nothing_answers_is_told_with_a_hint(form: str) -> None:
+    problem = stream_problem(form.format(free_port()))
+    assert problem.reason == "nothing answers there"
+    assert problem.hint == "is what sends it switched on, and are host and port right?"
+
+
+def test_a_machine_without_an_address_is_told() -> None:
+    # This top-level domain is reserved for names that nobody has.
+    for scheme in ("rtsp", "http", "udp"):
+        assert stream_problem(f"{scheme}://camera.invalid:8000").reason == "no machine of this name is known here"
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [(b"HTTP/1.0 404 Not Found\r\n\r\n", "what answers there has no such stream"),
+     (b"HTTP/1.0 401 Unauthorized\r\n\r\n", "a name and a password are wanted there, or others"),
+     (b"HTTP/1.0 403 Forbidden\r\n\r\n", "a name and a password are wanted there, or others"),
+     (b"HTTP/1.0 200 OK\r\n\r\n<html>" + b"a page " * 1000, "what answers there sends no pictures"),
+     (b"SSH-2.0-x\r\n", "what answers there sends no pictures")],
+)  # fmt: skip
+def test_what_answers_without_pictures_is_told(words: bytes, reason: str) -> None:
+    with answering(words) as port:
+        problem = stream_problem(f"http://127.0.0.1:{port}/a")
+    assert problem.reason == reason
+    assert problem.hint is not None
+
+
+def test_a_port_at_which_another_program_receives_is_told() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("0.0.0.0", 0))
+        assert stream_problem(f"udp://127.0.0.1:{other.getsockname()[1]}").reason.startswith("another program receives")
+
+
+def test_where_nothing_is_sent_the_hint_is_to_look_at_who_sends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("weft.media.capture._TO_OPEN", 1.0)
+    problem = stream_problem(f"udp://127.0.0.1:{free_port()}")
+    assert problem.reason == "no picture has come within 1 s"
+    assert problem.hint == "weft waits at this port of this machine: does anything send to it?"
+
+
+def test_messages_leave_out_the_name_and_password_of_an_address() -> None:
+    assert shown(LiveName("camera", ("rtsp://me:secret@host:5/a@b",)).name) == 'camera("rtsp://…@host:5/a@b")'
+    assert shown(LiveName("window", ("Größe @ 2",)).name) == 'window("Größe @ 2")'
 
 
 def _open_files() -> set[tuple[str, str]]:

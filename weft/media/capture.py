@@ -13,11 +13,11 @@ import os
 import time
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from weft.cameras import Camera, CameraKind, camera_at, desktop_at, window_at
 from weft.child import Child
-from weft.media.containers import opened_camera, reason_of
+from weft.media.containers import opened_camera, reason_of, waiting_hint
 from weft.media.films import Films, missing_library
 from weft.media.frames import FloatBuffers, Frame, serve
 from weft.media.source import Arguments, LivePicture, LiveSource, Picture, PictureError
@@ -50,6 +50,13 @@ _HEADER = 4096
 _TO_OPEN = 10.0
 _SILENT = 2.0
 _AGAIN = 1.0
+
+
+class _Told(NamedTuple):
+    """What the process that decodes says is wrong: the parts of a `PictureError`."""
+
+    reason: str
+    hint: str | None = None
 
 
 class Capture(LiveSource):
@@ -113,7 +120,9 @@ class TimedPicture(LivePicture):
         self._frames, self._shown = _frames(self._camera), None
         try:
             self._next = next(self._frames)
-        except (OSError, ValueError, PictureError, av.error.FFmpegError) as failure:
+        except PictureError:
+            raise
+        except (OSError, ValueError, av.error.FFmpegError) as failure:
             raise PictureError(reason_of(failure)) from failure
 
     def at(self, seconds: float) -> Picture:
@@ -148,7 +157,7 @@ class CapturedPicture(LivePicture):
         self._memory = _PictureMemory.new()
         self._child: Child | None = self._started()
         self._shown: tuple[int, Picture] | None = None
-        self._problem: str | None = None
+        self._problem: _Told | None = None
         self._noticed = 0
         self._last = time.monotonic()
         """The number of the newest picture when it was last looked for, and when that was first seen."""
@@ -166,11 +175,11 @@ class CapturedPicture(LivePicture):
         while not self._memory.last:
             self._listen()
             if self._problem is not None:
-                raise PictureError(self._problem)
+                raise PictureError(*self._problem)
             if self._child is None or self._child.poll() is not None:
                 raise PictureError(_ENDED)
             if time.monotonic() > until:
-                raise PictureError(f"no picture has come within {_TO_OPEN:g} seconds")
+                raise PictureError(f"no picture has come within {_TO_OPEN:g} s", waiting_hint(self._camera))
             time.sleep(0.005)
 
     def at(self, seconds: float) -> Picture:
@@ -196,7 +205,7 @@ class CapturedPicture(LivePicture):
         self._newest()  # it may come while no program reads it
         if self._problem is None and time.monotonic() - self._last > _SILENT:
             return "no picture comes any more"
-        return self._problem
+        return None if self._problem is None else self._problem.reason
 
     def _listen(self) -> None:
         """Takes a message of the process: a problem, or that the problem is over."""
@@ -283,7 +292,8 @@ def main(descriptor: str, lifeline: str, memory: str, kind: CameraKind, place: s
 def _capture(memory: _PictureMemory, camera: Camera, parent: Connection) -> None:
     import av
 
-    number, said = memory.last, None
+    number = memory.last
+    said: _Told | None = None
     while True:
         try:
             for pixels in _pictures(camera):
@@ -292,9 +302,11 @@ def _capture(memory: _PictureMemory, camera: Camera, parent: Connection) -> None
                 if said is not None:
                     parent.send(None)
                     said = None
-            words = "it has ended"
-        except (OSError, ValueError, PictureError, av.error.FFmpegError) as failure:
-            words = reason_of(failure)
+            words = _Told("it has ended")
+        except PictureError as failure:
+            words = _Told(failure.reason, failure.hint)
+        except (OSError, ValueError, av.error.FFmpegError) as failure:
+            words = _Told(reason_of(failure))
         if words != said:
             said = words
             parent.send(words)

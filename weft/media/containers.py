@@ -6,13 +6,16 @@ use no protocol except the one that is meant, and no format that refers to anyth
 
 from __future__ import annotations
 
+import errno
 import glob
 import os
+import socket
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from urllib.parse import urlsplit
 
 from weft.cameras import STREAM_PROTOCOLS, Camera, generated
 from weft.errors import installs
@@ -107,8 +110,13 @@ def opened_camera(camera: Camera) -> Iterator[InputContainer]:
     else:
         form = system.camera_format
         place = _device(place) if form == "v4l2" else place
-    with av.open(place, format=form, options=options, **_metadata_options()) as container:
-        yield container
+    try:
+        with av.open(place, format=form, options=options, **_metadata_options()) as container:
+            yield container
+    except (OSError, ValueError, av.error.FFmpegError) as failure:
+        if camera.kind != "stream":
+            raise
+        raise _stream_failure(place, failure) from failure
 
 
 def _metadata_options() -> dict[str, Any]:
@@ -130,6 +138,62 @@ def _device(place: str) -> str:
     if not stat.S_ISCHR(found.st_mode) or os.major(found.st_rdev) != _VIDEO_DEVICES:
         raise PictureError("it is not a camera")
     return path
+
+
+# The numbers of errors with which a network says that nobody is there.
+_NOBODY = (
+    errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN, errno.ETIMEDOUT
+)  # fmt: skip
+# The protocols whose address is one of this machine, at which it waits for what others send.
+_RECEIVING = ("rtp", "udp")
+
+
+def waiting_hint(camera: Camera) -> str | None:
+    """What to look at if no picture comes from a camera that was opened."""
+    if camera.kind != "stream":
+        return None
+    if _scheme_of(camera.place) in _RECEIVING:
+        return "weft waits at this port of this machine: does anything send to it?"
+    return "is what sends it switched on, and does the address lead to it?"
+
+
+def _stream_failure(address: str, failure: Exception) -> PictureError:
+    """Why a stream cannot be received, in plain words: those of FFmpeg are an error number's."""
+    import av
+
+    scheme = _scheme_of(address)
+    if isinstance(failure, (av.error.HTTPUnauthorizedError, av.error.HTTPForbiddenError)):
+        hint = f"the address may have them: {scheme}://NAME:PASSWORD@… (messages leave them out)"
+        return PictureError("a name and a password are wanted there, or others", hint)
+    if isinstance(failure, av.error.HTTPNotFoundError):
+        return PictureError("what answers there has no such stream", "look at the end of the address, after the host")
+    if isinstance(failure, av.error.ProtocolNotFoundError):
+        return PictureError(f"PyAV cannot receive {scheme} here", "have it sent by rtsp, http or udp")
+    number = getattr(failure, "errno", None)
+    if number == errno.EADDRINUSE:
+        return PictureError("another program receives at this port", "end that, or take another port")
+    if number == errno.EADDRNOTAVAIL:
+        return PictureError("this machine does not have this address", f"{scheme}://0.0.0.0:PORT is any that it has")
+    # FFmpeg has one number for a name that is not known and for what it cannot read.
+    if number == errno.EIO and not _is_known(address):
+        return PictureError("no machine of this name is known here", "is it spelt right? is this machine online?")
+    if number in _NOBODY:
+        return PictureError("nothing answers there", "is what sends it switched on, and are host and port right?")
+    if number == errno.EIO or isinstance(failure, (av.error.InvalidDataError, av.error.EOFError)):
+        return PictureError("what answers there sends no pictures", "is it the address of a stream, not of a page?")
+    return PictureError(reason_of(failure))
+
+
+def _scheme_of(address: str) -> str:
+    return address.partition("://")[0].lower()
+
+
+def _is_known(address: str) -> bool:
+    """Whether the host of an address can be found."""
+    try:
+        return bool(socket.getaddrinfo(urlsplit(address).hostname, None))
+    except (OSError, ValueError):  # the latter for what is no address
+        return False
 
 
 def reason_of(failure: Exception) -> str:

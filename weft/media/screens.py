@@ -72,9 +72,11 @@ def _x_display() -> str:
 def _part_of_x11(x: int, y: int, width: int, height: int) -> dict[str, str]:
     with _opened_x11() as x11:
         screen = x11.XDefaultScreen(x11.opened)
-        most = x11.XDisplayWidth(x11.opened, screen) - x, x11.XDisplayHeight(x11.opened, screen) - y
+        all_of_it = x11.XDisplayWidth(x11.opened, screen), x11.XDisplayHeight(x11.opened, screen)
+    most = all_of_it[0] - x, all_of_it[1] - y
     if most[0] < 1 or most[1] < 1:
-        raise NotGrabbedError(f"the screen does not reach as far as {x}, {y}")
+        hint = f"x and y are pixels from the left and the top, of {all_of_it[0]} × {all_of_it[1]}"
+        raise NotGrabbedError(f"the screen does not reach as far as {x}, {y}", hint)
     size = min(width or most[0], most[0]), min(height or most[1], most[1])
     return {
         "framerate": _RATE, "draw_mouse": "1", "grab_x": str(x), "grab_y": str(y), "video_size": f"{size[0]}x{size[1]}"
@@ -97,7 +99,10 @@ def _named(windows: list[_OpenWindow], title: str) -> _OpenWindow:
     found = exact or [each for each in windows if wanted in each.title.casefold()]
     if not found:
         # Other titles are not said: messages may be seen by an audience.
-        raise NotGrabbedError("no window has this in its title", "a part of the title will do, in capitals or not")
+        if not windows:
+            raise NotGrabbedError("no window with a title is open here", "one that is minimized does not count")
+        hint = "is it open, and not minimized? A part of the title will do, in capitals or not"
+        raise NotGrabbedError("no window has this in its title", hint)
     return found[0]
 
 
