@@ -54,14 +54,14 @@ def draws_by_gl():
     return any(device.available for device in load_registry().backend("gl_visual").probe())
 
 
-def workers_of(process):
-    """The processes that draw for another one."""
+def workers_of(process, entry=b"weft.runtime.films.workers:main"):
+    """The processes that draw for another one, or those of another `entry`."""
     found = []
     for folder in Path("/proc").iterdir():
         with suppress(OSError):
             words = (folder / "cmdline").read_bytes()
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == process.pid and b"weft.runtime.films.workers:main" in words:
+            if parent == process.pid and entry in words:
                 found.append(int(folder.name))
     return found
 
@@ -97,6 +97,15 @@ def test_a_sequence_of_two_workers_has_the_same_bytes(weft):
     assert (weft.folder / "frame2-03.png").read_bytes() == (weft.folder / "frame1-03.png").read_bytes()
 
 
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_frame_that_cannot_be_written_is_named(weft, workers):
+    (weft.folder / f"way{workers}-05.png").mkdir()
+    command = ["render", "a.weft", "-o", f"way{workers}-%02d.png", "--duration", "1", "--overwrite"]
+    done = weft(*command, "--workers", workers, code=3)
+    words = f"way{workers}-05.png cannot be written: Is a directory; the same command continues from there"
+    assert done.stderr == f"weft: {words}\n"
+
+
 @pytest.mark.long
 def test_a_worker_that_is_killed_costs_its_task_only(weft, film):
     with start(weft, "killed.mp4") as process:
@@ -107,6 +116,18 @@ def test_a_worker_that_is_killed_costs_its_task_only(weft, film):
         _, words = process.communicate(timeout=120)
     assert (process.returncode, words) == (0, "")
     assert (weft.folder / "killed.mp4").read_bytes() == film
+
+
+@pytest.mark.long
+def test_what_joins_segments_is_not_needed_while_they_are_drawn(weft, film):
+    """If it ended early, all would be drawn before that is noticed."""
+    with start(weft, "joined.mp4") as process:
+        wait_for_a_segment(weft, process, "joined.mp4")
+        for encoder in workers_of(process, b"weft.runtime.films.encoding:main"):
+            os.kill(encoder, signal.SIGKILL)
+        _, words = process.communicate(timeout=120)
+    assert (process.returncode, words) == (0, "")
+    assert (weft.folder / "joined.mp4").read_bytes() == film
 
 
 @pytest.mark.long

@@ -47,7 +47,8 @@ from weft.runtime.films.encoding import (
 )
 from weft.runtime.films.offline import REACH, Offline, Pixels, Samples, frame_numbers, raw
 from weft.runtime.films.workers import (
-    RenderJob, RenderPool, WorkerError, WorkerPool, film_tasks, picture_tasks, with_checkpoints
+    RenderJob, RenderPool, UnwrittenError, WorkerError, WorkerPool, film_tasks, picture_tasks, save_frame,
+    with_checkpoints
 )
 
 if TYPE_CHECKING:
@@ -375,18 +376,18 @@ def _write_sequence(
     origin = offline.fingerprint
     kept = set() if overwrite else _kept(paths, origin)
     missing = {number: path for number, path in paths.items() if number not in kept}
-    if pool is not None:
-        try:
+    try:
+        if pool is not None:
             tasks = with_checkpoints(picture_tasks(missing, pool.count), offline)
             deque(_progress(pool.run(tasks), len(missing)), maxlen=0)
-        except WorkerError as problem:
-            raise Missing(f"{out} cannot be written: {problem}; the same command continues from there") from problem
-        return
-    steps = offline.steps(missing)
-    for number, picture in _progress(offline.play(steps), len(steps)):
-        if number in missing:
-            with _writing(missing[number]):
-                save_picture(missing[number], picture, origin)
+            return
+        steps = offline.steps(missing)
+        for number, picture in _progress(offline.play(steps), len(steps)):
+            if number in missing:
+                save_frame(missing, number, picture, origin)
+    except WorkerError as problem:
+        name = paths[problem.number] if isinstance(problem, UnwrittenError) else out
+        raise Missing(f"{name} cannot be written: {problem}; the same command continues from there") from problem
 
 
 def _write_sheet(offline: Offline, span: _RenderSpan, cells: tuple[int, int], path: Path) -> None:
@@ -484,12 +485,13 @@ def _write_film(
             if len(missing) < len(numbers):
                 say(f"{len(numbers) - len(missing)} of {len(numbers)} frames are there already and are kept")
             track = SoundTrack(parts.sound, round(offline.rate), offline.channels) if sounds else None
+            if pool is not None:
+                tasks = with_checkpoints(film_tasks(spec, parts, numbers, track), offline)
+                deque(_progress(pool.run(tasks), len(missing)), maxlen=0)
+            # While workers draw, it has nothing to do, and its end would be noticed when all is drawn.
             with closing(FilmEncoder(spec)) as encoder:
                 if pool is None:
                     _encode(offline, encoder, parts, numbers, track)
-                else:
-                    tasks = with_checkpoints(film_tasks(spec, parts, numbers, track), offline)
-                    deque(_progress(pool.run(tasks), len(missing)), maxlen=0)
                 with replacing_file(out) as temporary:
                     encoder.join(parts.segments.values(), track, temporary)
         is_complete = True

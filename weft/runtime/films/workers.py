@@ -42,6 +42,22 @@ class WorkerError(InternalError):
     """Frames cannot be written; the message is for people."""
 
 
+class UnwrittenError(WorkerError):
+    """The file of a frame of a sequence cannot be written; `number` is that of the frame."""
+
+    def __init__(self, reason: str, number: int) -> None:
+        super().__init__(reason)
+        self.number = number
+
+
+def save_frame(paths: Mapping[int, Path], number: int, picture: Pixels, origin: str, token: str = "") -> None:
+    """Writes a frame of a sequence to its file, as `save_picture` does. Raises UnwrittenError."""
+    try:
+        save_picture(paths[number], picture, origin, token)
+    except OSError as problem:
+        raise UnwrittenError(problem.strerror or str(problem), number) from problem
+
+
 @dataclass(frozen=True)
 class RenderJob:
     """What all processes have to know: the program, `--backend` and the variable WEFT_BACKEND, the number of threads of
@@ -81,13 +97,13 @@ class PictureTask:
         return sorted(self.paths)
 
     def write(self, offline: Offline, origin: str, drawn: Callable[[int], None]) -> None:
-        """Draws them. `drawn` is called after each. Raises OSError, and WeftError."""
+        """Draws them. `drawn` is called after each. Raises UnwrittenError, and WeftError."""
         frames = self.frames
         # Memory also advances through the frames that are there already.
         steps = frames if self.checkpoint is None else range(frames[0], frames[-1] + 1)
         for number, picture in offline.play(steps, self.checkpoint):
             if number in self.paths:
-                save_picture(self.paths[number], picture, origin, self.token)
+                save_frame(self.paths, number, picture, origin, self.token)
                 drawn(number)
 
     def clean(self, folder: Path) -> None:
@@ -289,6 +305,8 @@ class WorkerPool(RenderPool):
                 self._tasks[child] = None
             case "refused", diagnostics:
                 raise WeftError(*diagnostics)
+            case "unwritten", (str(reason), int(number)):
+                raise UnwrittenError(reason, number)
             case "failed", reason:
                 raise WorkerError(reason)
         return None
@@ -326,6 +344,8 @@ def _work(parent: Connection, pulse: Pulse) -> tuple[str, object]:
             parent.send(("done", (offline.findings(), [str(change) for change in offline.changes()])))
     except WeftError as failure:
         return "refused", failure.diagnostics
+    except UnwrittenError as failure:
+        return "unwritten", (str(failure), failure.number)
     except (EncodingError, WorkerError) as failure:
         return "failed", str(failure)
     except EOFError:
