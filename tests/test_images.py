@@ -96,6 +96,10 @@ TEXTS: Mapping[str, str] = {
         "i<v> = image(prev(t@v) + delay(t@v, max(1, 4 * me@x), 4) * me@y, 1)\n"
         "h<v> = image(hold(t@v, floor(me@x * 3) == me@absframe), 2)\ndisplay(t@v, i@v, h@v(me@y ~ me@x))\n"
     ),
+    "two levels at one place": (
+        "spindle both(fine, coarse, by) :: <p, q> { p = fine(me@x ~ me@x + by); q = coarse(me@x ~ me@x + by) }\n"
+        "both(image(me@x), image(me@x, 2), 0.1)::s<p, q>\ndisplay(s@p, s@q, 0)\n"
+    ),
     "more than a card draws at once": (
         "many = image(<hash(me@px, me@py, k) for k in (1 to 9)>)\n"
         "display(mean(many(me@x ~ 1 - me@x)), many[0], many[8])\n"
@@ -115,9 +119,10 @@ def case(name: str) -> Case:
     return case_of(TEXTS[name], moments=tuple(tick / 60 for tick in range(3)), shape=(HEIGHT, WIDTH))
 
 
-# The second tier takes LLVM a second for most texts.
+# The second tier takes LLVM a second for most texts, but not for these.
+QUICK = ("columns and rows", "two levels at one place")
 RUNS = [
-    pytest.param(machine, name, marks=[pytest.mark.long] * (machine == "second tier" and name != "columns and rows"))
+    pytest.param(machine, name, marks=[pytest.mark.long] * (machine == "second tier" and name not in QUICK))
     for machine in MACHINES
     for name in TEXTS
 ]

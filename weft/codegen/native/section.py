@@ -165,7 +165,7 @@ def write_sample(w: FunctionWriter, node: Node) -> LlvmValue:
         # Along an axis that no remap moves, the pixel itself is read, so there are half as many values.
         if y.op == "line" and y.attr == _OWN_ROW:
             columns = _locate(w, x, raster.width, w.bits(raster.stride))
-            return _across(w, x, columns, [w.element(address, "%row.start")])[0]
+            return _across(w, columns, [w.element(address, "%row.start")])[0]
         if x.op == "line" and x.attr == _OWN_COLUMN and y not in w.graph.varying:
             rows = _locate(w, y, raster.height, w.word_as_bits(raster.width))
             places = [w.element(address, _as_index(w, row)) for row in (rows.near, rows.far)]
@@ -311,15 +311,15 @@ def between_rows(w: ValueWriter, raster: Raster, x: Node, y: Node, address: str)
     usually read neighbouring pixels, and a plain load replaces the gather."""
     columns, rows = _locate_both(w, raster, x, y)
     places = [w.element(address, _as_index(w, row)) for row in (rows.near, rows.far)]
-    upper, lower = _across(w, x, columns, places)
+    upper, lower = _across(w, columns, places)
     return _mix(w, upper, lower, rows.across)
 
 
-def _across(w: ValueWriter, x: Node, columns: _Located, places: Sequence[str]) -> list[LlvmValue]:
+def _across(w: ValueWriter, columns: _Located, places: Sequence[str]) -> list[LlvmValue]:
     """The values between two columns, in each of these rows."""
     number = w.number()
     side, apart, after = f"side{number}", f"apart{number}", f"after{number}"
-    w.branch(_are_consecutive(w, x, columns), side, apart)
+    w.branch(_are_consecutive(w, columns), side, apart)
     incoming: dict[str, list[LlvmValue]] = {}
     w.label(side)
     first = _as_index(w, columns.near)
@@ -342,16 +342,16 @@ def _as_index(w: ValueWriter, offset: LlvmValue) -> str:
     return w.put(f"sext i32 {w.lane(offset)} to i64")
 
 
-def _are_consecutive(w: ValueWriter, x: Node, columns: _Located) -> str:
+def _are_consecutive(w: ValueWriter, columns: _Located) -> str:
     """Whether each lane reads the pixel after that of the lane before it, and no lane reads the last of a row."""
-    found: str | None = w.find((x, "consecutive"))
+    found: str | None = w.find((columns, "consecutive"))
     if found is None:
         expected = w.bits_add(w.splat(w.lane(columns.near), "u32"), w.each(range(w.lanes), "u32"))
         bits = w.types["u32"]
         follows = LlvmValue(w.put(f"icmp eq {bits} {columns.near.text}, {expected.text}"), "bool")
         has_next = LlvmValue(w.put(f"icmp ne {bits} {columns.near.text}, {columns.far.text}"), "bool")
         together = w.put(f"bitcast {w.types['bool']} {w.both(follows, has_next).text} to i{w.lanes}")
-        found = w.keep((x, "consecutive"), w.put(f"icmp eq i{w.lanes} {together}, -1"))
+        found = w.keep((columns, "consecutive"), w.put(f"icmp eq i{w.lanes} {together}, -1"))
     return found
 
 
