@@ -97,7 +97,6 @@ void main() {
 void main() {
     ivec2 at = ivec2(gl_FragCoord.xy);
     float me_x = share(gl_FragCoord.x, float(frame.columns));
-    float me_y = share(gl_FragCoord.y, float(frame.rows));
     // 1: trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99) * 0.95)
     float trail = maximum(float(frame.fract_me_time < me_x), sampled_across(past, frame.trail_first + frame.trail_past_cell, me_x * frame.trail_number, at.y) * frame.trail_number_2);
     pixel = vec4(vec3(number_or(trail, 0.0)), 1.0);

@@ -88,9 +88,8 @@ kernel void visual_display(
     uint count = frame.columns * frame.rows;
     if (id >= count) return;
     float me_x = share(float(id % frame.columns) + 0.5, float(frame.columns));
-    float me_y = share(float(id / frame.columns) + 0.5, float(frame.rows));
     // 1: trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99) * 0.95)
-    float trail = precise::max(float(frame.fract_me_time < me_x), between(trail_ring + frame.trail_past_cell * count, frame.columns, frame.rows, me_x * frame.trail_number, me_y) * frame.trail_number_2);
+    float trail = precise::max(float(frame.fract_me_time < me_x), between_columns(trail_ring + frame.trail_past_cell * count + id / frame.columns * frame.columns, frame.columns, me_x * frame.trail_number) * frame.trail_number_2);
     pixels[id] = uchar4(uchar3(to_byte(trail)), 255);
     trail_ring[frame.trail_head * count + id] = trail;
 }

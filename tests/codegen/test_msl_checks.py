@@ -29,7 +29,7 @@ from weft.runtime.compiling.stages import Build, Request, build
 PROGRAMS, CHUNK = 200, 50
 
 RICH = """\
-trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99) * 0.95)
+trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99, me@y ~ me@y * 0.99) * 0.95)
 load("grain.png")::img<r, g, b, a>
 spindle f(x) :: o { o = 0; for i in (0 to x * 9) { o = o * 0.5 + i } }
 heard = phasor(220)
@@ -99,12 +99,12 @@ PLANTED = {
     "too few operands": ("number_or(x, 0.0)", "number_or(x)"),
     "too many components": (", 255);", ", 255, 255);"),
     "a vector as a number": ("float trail = ", "float trail = float4(1.0) + "),
-    "vectors of different sizes": ("return above", "float4 mixed = float4(1.0) + float3(1.0); return above"),
-    "a vector of another kind": ("return above", "int4 mixed = int4(1); float4 real = mixed; return above"),
+    "vectors of different sizes": ("float above = ", "float4 mixed = float4(1.0) + float3(1.0); float above = "),
+    "a vector of another kind": ("float above = ", "int4 mixed = int4(1); float4 real = mixed; float above = "),
     "a component that is not there": ("grain_colour.g", "grain_colour.gq"),
     "a constant that changes": ("uint count = ", "frame.columns = 1; uint count = "),
     "memory of no space": ("device uchar4 *pixels", "uchar4 *pixels"),
-    "memory of another space": ("T between(const device T", "T between(const constant T"),
+    "memory of another space": ("between(const device float", "between(const constant float"),
     "a variable outside of functions": ("struct Frame", "float memory = 1.0;\nstruct Frame"),
     "a constant outside of functions without a space": ("struct Frame", "const float memory = 1.0;\nstruct Frame"),
     "double precision": ("uint count = ", "double wide = 1.0; uint count = "),
@@ -115,7 +115,7 @@ PLANTED = {
     "another size": ("as_type<uint>(x)", "as_type<uchar>(x)"),
     "a pointer to a function": ("uint count = ", "float (*f)(float) = sin_pi; uint count = "),
     "memory of its own": ("uint count = ", "float *own = new float; uint count = "),
-    "an exception": ("return above", "throw 1; return above"),
+    "an exception": ("float above = ", "throw 1; float above = "),
     "a virtual function": ("struct Frame", "struct Base { virtual float f() { return 1.0; } };\nstruct Frame"),
     "another library": ("precise::sin(", "std::sin("),
     "a kernel that gives something": ("kernel void", "kernel int"),

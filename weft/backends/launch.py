@@ -157,7 +157,8 @@ def aligned_zeros(shape: int | tuple[int, ...], dtype: npt.DTypeLike) -> Array:
 # Pictures in numpy: bilinear sampling, resampling, and packing into bytes.
 
 # Bilinear sampling, clamped at the edge, with pixel centres at (i + ½) / width, for single places and for arrays of
-# them. A NaN coordinate reads the first row or column.
+# them. A NaN coordinate reads the first row or column. A pixel with weight 0 takes no part: 0 times NaN, or times an
+# infinity, would be NaN. The coordinate of a centre gives the next pixel this weight, whatever rounding makes of it.
 
 
 def sample(plane: Floats, x: float, y: float) -> float:
@@ -165,18 +166,25 @@ def sample(plane: Floats, x: float, y: float) -> float:
     height, width = plane.shape
     column, across = _locate(x, width)
     row, down = _locate(y, height)
-    right, below = min(column + 1, width - 1), min(row + 1, height - 1)
-    a, b, c, d = (float(plane[place]) for place in ((row, column), (row, right), (below, column), (below, right)))
-    upper, lower = a + (b - a) * across, c + (d - c) * across
-    return upper + (lower - upper) * down
+    values = [_between(plane[at].item, column, across) for at in ([row, row + 1] if down else [row])]
+    return _between(values.__getitem__, 0, down)
+
+
+def _between(value: Callable[[int], float], at: int, share: float) -> float:
+    """What is between a value and the next one."""
+    found = value(at)
+    return found + (value(at + 1) - found) * share if share else found
 
 
 def _locate(coordinate: float, size: int) -> tuple[int, float]:
-    """The pixel at or before a coordinate, and how far the coordinate is on the way to the next, 0…1."""
+    """The pixel at or before a coordinate, and how far the coordinate is on the way to the next, from 0 to below 1."""
     position = coordinate * size - 0.5
     if not position > 0:
         return 0, 0.0
     position = min(position, size - 1.0)
+    nearest = round(position)
+    if (nearest + 0.5) / size == coordinate:
+        return nearest, 0.0
     return int(position), position - int(position)
 
 
@@ -204,6 +212,10 @@ def locate(coordinate: npt.ArrayLike, size: int, stride: int, offset: npt.ArrayL
     np.subtract(across, 0.5, out=across)
     np.fmax(across, 0.0, out=across)
     np.fmin(across, size - 1.0, out=across)
+    if across.ndim < 2 or 1 in across.shape:
+        # The coordinates of a line may be those of the pixels themselves. Others are rarely those of any pixel.
+        np.rint(across, out=scratch)
+        np.copyto(across, scratch, where=(scratch + across.dtype.type(0.5)) / across.dtype.type(size) == coordinate)
     np.floor(across, out=scratch)
     np.subtract(across, scratch, out=across)
     np.copyto(near, scratch, casting="unsafe")
@@ -234,6 +246,28 @@ def gather(
     np.subtract(below, out, out=below)
     np.multiply(below, down, out=below)
     np.add(out, below, out=out)
+    if np.isnan(np.min(out, initial=0.0)):
+        _gather_apart(pixels, columns, rows, out, index)
+
+
+def _gather_apart(
+    pixels: npt.NDArray[Any], columns: Located, rows: Located, out: Floats, index: npt.NDArray[np.intp]
+) -> None:
+    """Does it again where something is not finite, without the pixels whose weight is 0."""
+    left, right, across, _ = columns
+    upper, lower, down, _ = rows
+
+    def between(before: Floats, after: Floats, share: Floats) -> Floats:
+        return np.where(share > 0, before + (after - before) * share, before)
+
+    def pixel(row: npt.NDArray[np.intp], column: npt.NDArray[np.intp]) -> Floats:
+        found: Floats = pixels[np.add(row, column, out=index)].astype(out.dtype)
+        return found
+
+    def row_of(start: npt.NDArray[np.intp]) -> Floats:
+        return between(pixel(start, left), pixel(start, right), across)
+
+    np.copyto(out, between(row_of(upper), row_of(lower), down))
 
 
 def _take(pixels: npt.NDArray[Any], index: npt.NDArray[np.intp], out: Floats) -> None:
@@ -250,9 +284,11 @@ def resample(plane: Floats, shape: tuple[int, int]) -> Floats:
         near, far, across, _ = located = located_arrays((count,), plane.dtype)
         locate((np.arange(count, dtype=plane.dtype) + 0.5) / count, plane.shape[axis], 1, 0, located)
         before, after = np.take(plane, near, axis), np.take(plane, far, axis)
-        after -= before
-        after *= across if axis else across[:, None]
-        plane = np.add(before, after, out=before)
+        share = across if axis else across[:, None]
+        with np.errstate(invalid="ignore"):
+            after -= before
+            after *= share
+            plane = np.add(before, after, out=before, where=np.broadcast_to(share > 0, before.shape))
     return plane
 
 

@@ -118,17 +118,29 @@ double place(double coordinate, uint32_t size) {
     return !(at > 0.0) ? 0.0 : at < last ? at : last;
 }
 
-// An image between the four pixels around a place; clamped at the edge.
-double between(const double *image, uint32_t columns, uint32_t rows, double x, double y) {
+// An item, and what follows it in so many items, by the weight of the latter; if that is 0, it is not read.
+double between_two(const double *items, uint32_t step, double weight) {
+    return weight > 0.0 ? items[0] + (items[step] - items[0]) * weight : items[0];
+}
+
+// A row of an image between two pixels, and a column; clamped at the edge.
+double between_columns(const double *row, uint32_t columns, double x) {
     double across = place(x, columns);
+    return between_two(row + (uint32_t)across, 1u, across - floor(across));
+}
+
+double between_rows(const double *column, uint32_t columns, uint32_t rows, double y) {
     double down = place(y, rows);
-    uint32_t left = (uint32_t)across;
-    uint32_t right = left + 1u < columns ? left + 1u : left;
-    const double *upper = image + (uint32_t)down * columns;
-    const double *lower = (uint32_t)down + 1u < rows ? upper + columns : upper;
-    double above = upper[left] + (upper[right] - upper[left]) * (across - (double)left);
-    double below = lower[left] + (lower[right] - lower[left]) * (across - (double)left);
-    return above + (below - above) * (down - floor(down));
+    return between_two(column + (uint32_t)down * columns, columns, down - floor(down));
+}
+
+// An image between the four pixels around a place.
+double between(const double *image, uint32_t columns, uint32_t rows, double x, double y) {
+    double down = place(y, rows);
+    double weight = down - floor(down);
+    const double *row = image + (uint32_t)down * columns;
+    double above = between_columns(row, columns, x);
+    return weight > 0.0 ? above + (between_columns(row + columns, columns, x) - above) * weight : above;
 }"""
 
 _RESERVED = frozenset(

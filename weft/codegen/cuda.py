@@ -13,9 +13,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar, Literal
+from typing import ClassVar
 
-from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage
+from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage, extent
 from weft.codegen.clike.language import CPP_WORDS, CodeLine, ProgramParts, Type
 from weft.codegen.clike.prelude import (
     BELOW_1, BITS, EXACT, FOLDED_BITS, FUSED, HALF_TURNS, MOST_FUSED_TURNS, functions_in
@@ -56,19 +56,39 @@ float clamp(float x, float low, float high) {
 }"""
 
 _FUNCTIONS = """\
-// An image that begins at an item, or a picture, between the four pixels around a place; clamped at the edge. Its sides
-// are there as whole numbers and as reals.
+// An item, and what follows it in so many items, by the weight of the latter; if that is 0, it is not read.
 template <typename T>
-T between(const T *items, uint first, uint columns, uint rows, float wide, float high, float x, float y) {
+T between_two(const T *items, uint step, float weight) {
+    T found = items[0];
+    if (weight > 0.0) found = found + (items[step] - found) * weight;
+    return found;
+}
+
+// A row of an image that begins at an item between two pixels, and a column; clamped at the edge. The sides of images
+// are there as reals, too.
+float between_columns(const float *items, uint first, float wide, float x) {
+    float across = clamp(x * wide - 0.5, 0.0, wide - 1.0);
+    return between_two(items + (first + uint(across)), 1u, across - float(uint(across)));
+}
+
+float between_rows(const float *items, uint first, uint columns, float high, float y) {
+    float down = clamp(y * high - 0.5, 0.0, high - 1.0);
+    return between_two(items + (first + uint(down) * columns), columns, down - float(uint(down)));
+}
+
+// An image that begins at an item, or a picture, between the four pixels around a place.
+template <typename T>
+T between(const T *items, uint first, uint columns, float wide, float high, float x, float y) {
     float across = clamp(x * wide - 0.5, 0.0, wide - 1.0);
     float down = clamp(y * high - 0.5, 0.0, high - 1.0);
-    uint left = uint(across);
-    uint right = left + 1u < columns ? left + 1u : left;
-    uint upper = first + uint(down) * columns;
-    uint lower = uint(down) + 1u < rows ? upper + columns : upper;
-    T above = items[upper + left] + (items[upper + right] - items[upper + left]) * (across - float(left));
-    T below = items[lower + left] + (items[lower + right] - items[lower + left]) * (across - float(left));
-    return above + (below - above) * (down - float(uint(down)));
+    float right = across - float(uint(across));
+    float below = down - float(uint(down));
+    uint upper = first + uint(down) * columns + uint(across);
+    uint lower = below > 0.0 ? upper + columns : upper;
+    T found = between_two(items + upper, 1u, right);
+    T other = between_two(items + lower, 1u, right);
+    if (below > 0.0) found = found + (other - found) * below;
+    return found;
 }
 
 // A sample of a sound by its number, left and right; 0 where there is none.
@@ -257,28 +277,43 @@ class Cuda(KernelLanguage):
 
     def reading(self, parts: ProgramParts, function: str, buffer: Bound, start: str, *more: str) -> str:
         # Sums of whole numbers take less than those of addresses.
-        return super().reading(parts, function, buffer, "", *([start or "0u"] if function == "between" else []), *more)
+        return super().reading(parts, function, buffer, "", *([start or "0u"] if function != "fetched" else []), *more)
 
-    def extents(self, parts: ProgramParts, sides: Sequence[tuple[Source, str]]) -> list[str]:
+    def extents(
+        self, parts: ProgramParts, sides: Sequence[tuple[Source, str]], across: bool = True, down: bool = True
+    ) -> list[str]:
         # To convert them takes each pixel a while.
-        reals = [parts.frame.read(source, f"{name}_real", "float") for source, name in sides]
-        return [*super().extents(parts, sides), *reals]
+        reals = [
+            parts.frame.read(source, f"{name}_real", "float")
+            for (source, name), is_taken in zip(sides, (across, down), strict=True) if is_taken
+        ]  # fmt: skip
+        return [*(super().extents(parts, sides, down=False) if down else []), *reals]
 
     def start(self) -> list[CodeLine]:
         return [CodeLine("uint id = blockIdx.x * blockDim.x + threadIdx.x;")]
 
     def pixel(self, parts: ProgramParts, columns: str, rows: str) -> list[tuple[str, str]]:
-        # Divisions of whole numbers take as long as all else in a small kernel, and conversions long, too.
-        parts.helpers |= {"row_of", "centre_of", "exact_ratio_by"}
+        # Conversions take long.
+        parts.helpers |= {"centre_of", "exact_ratio_by"}
 
-        def of(side: LaunchExtent, part: SideFact, kind: Literal["float", "u32"] = "float") -> str:
-            return parts.frame.read(SidePart(side, part), f"{side.value}_{part}", kind)
+        def of(side: LaunchExtent, part: SideFact) -> str:
+            return parts.frame.read(SidePart(side, part), f"{side.value}_{part}", "float")
 
         wide, high = (f"{of(each, 'lower')}, {of(each, 'rest')}" for each in (LaunchExtent.COLUMNS, LaunchExtent.ROWS))
-        factor, shift = of(LaunchExtent.COLUMNS, "factor", "u32"), of(LaunchExtent.COLUMNS, "shift", "u32")
+        column, row = self.number(parts)
+        return [(name, f"exact_ratio_by(centre_of({number}), {per})")
+                for name, number, per in (("x", column, wide), ("y", row, high))]
+
+    def number(self, parts: ProgramParts) -> tuple[str, str]:
+        # Divisions of whole numbers take as long as all else in a small kernel.
+        parts.helpers.add("row_of")
+        columns = extent(parts, LaunchExtent.COLUMNS)
+        factor, shift = (
+            parts.frame.read(SidePart(LaunchExtent.COLUMNS, part), f"columns_{part}", "u32")
+            for part in ("factor", "shift")
+        )
         row = f"row_of(id, {columns}, {factor}, {shift})"
-        places = ("x", f"id - {row} * {columns}", wide), ("y", row, high)
-        return [(name, f"exact_ratio_by(centre_of({number}), {per})") for name, number, per in places]
+        return f"id - {row} * {columns}", row
 
     def stopped(self) -> str:
         return "*met_limit = 1u;"

@@ -149,13 +149,15 @@ class Glsl(Language):
     def own(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str) -> str:
         return f"texelFetch({image.name}, ivec3(at, {layer}), 0).r"
 
-    def sampled(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str, x: str, y: str) -> str:
-        # Along an axis that no remap moves, the pixel itself is read, so there are half as many values.
-        is_here = parts.kernel.sweep == "grid" and slot.level == parts.kernel.level
-        if is_here and y == "me_y":
+    def sampled(
+        self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str, x: str | None, y: str | None
+    ) -> str:
+        if x is None and y is None:
+            return self.own(parts, image, slot, layer)
+        if y is None:
             parts.helpers.add("sampled_across")
             return f"sampled_across({image.name}, {layer}, {x}, at.y)"
-        if is_here and x == "me_x":
+        if x is None:
             parts.helpers.add("sampled_down")
             return f"sampled_down({image.name}, {layer}, at.x, {y})"
         parts.helpers.add("sampled")

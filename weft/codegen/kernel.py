@@ -100,6 +100,17 @@ class Kernel:
                 return slot
         raise KeyError(key)
 
+    def unmoved(self, sample: Node) -> tuple[bool, bool]:
+        """Whether an image slot is sampled in the column, and in the row, of the element itself: no remap moves the
+        place along x, or along y. The rounded coordinate need not be exactly at the centre of that pixel."""
+        _, x, y = sample.args
+        is_here = self.sweep == "grid" and self.slot(sample.attr.slot).level == self.level
+
+        def is_own(coordinate: Node, name: str) -> bool:
+            return is_here and coordinate.op == "line" and coordinate.attr[:2] == ("coord", name)
+
+        return is_own(x, "x"), is_own(y, "y")
+
     def walk(self) -> Iterator[tuple[Rate, Node]]:
         """Every value, with the rate of its section."""
         for section in self.sections:

@@ -15,33 +15,12 @@ from typing import ClassVar
 
 from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage
 from weft.codegen.clike.language import C_TYPES, CPP_WORDS, Type
-from weft.codegen.clike.prelude import EXACT, FUSED, functions_in
+from weft.codegen.clike.pointers import reading_functions
+from weft.codegen.clike.prelude import EXACT, FUSED
 
 _ITEMS: Mapping[Item, str] = MappingProxyType({
     "real": "float", "pixel": "uchar4", "two": "float2", "four": "float4", "limit": "atomic_uint",
 })  # fmt: skip
-
-_FUNCTIONS = """\
-// An image, or a picture, between the four pixels around a place; clamped at the edge.
-template <typename T>
-T between(const device T *image, uint columns, uint rows, float x, float y) {
-    float across = place(x, columns);
-    float down = place(y, rows);
-    uint left = uint(across);
-    uint right = left + 1 < columns ? left + 1 : left;
-    const device T *upper = image + uint(down) * columns;
-    const device T *lower = uint(down) + 1 < rows ? upper + columns : upper;
-    T above = upper[left] + (upper[right] - upper[left]) * (across - float(left));
-    T below = lower[left] + (lower[right] - lower[left]) * (across - float(left));
-    return above + (below - above) * (down - floor(down));
-}
-
-// A sample of a sound by its number, left and right; 0 where there is none.
-float2 fetched(const device float2 *sound, uint samples, float number) {
-    float given = number_or(number, -1.0);
-    bool is_there = given >= 0.0 && given < float(samples);
-    return is_there ? sound[uint(is_there ? given : 0.0)] : float2(0.0, 0.0);
-}"""
 
 _RESERVED = CPP_WORDS | frozenset(
     """
@@ -71,9 +50,10 @@ class Msl(KernelLanguage):
     name: ClassVar[str] = "msl"
     types: ClassVar[Mapping[Type, str]] = MappingProxyType({**C_TYPES, "two": "float2", "four": "float4"})
 
+    between_pixels: ClassVar[str] = "between_pixels"
     reserved: ClassVar[frozenset[str]] = _RESERVED
     prelude: ClassVar[Mapping[str, str]] = FUSED
-    helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**functions_in(_FUNCTIONS), **ENDS})
+    helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**reading_functions("const device"), **ENDS})
     spellings: ClassVar[Mapping[str, str]] = MappingProxyType({"min": "min", "max": "max"})
     # Its precise roots are exact.
     exact: ClassVar[Mapping[str, str]] = MappingProxyType({"div": EXACT["div"]})

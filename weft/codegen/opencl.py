@@ -16,40 +16,12 @@ from typing import ClassVar
 from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage
 from weft.codegen.clike.expressions import ExpressionText, prefixed
 from weft.codegen.clike.language import C_TYPES, CodeLine, Type
-from weft.codegen.clike.prelude import EXACT, ORDERS, PRELUDE, functions_in
+from weft.codegen.clike.pointers import reading_functions
+from weft.codegen.clike.prelude import EXACT, ORDERS, PRELUDE
 
 _ITEMS: Mapping[Item, str] = MappingProxyType({
     "real": "float", "pixel": "uchar4", "two": "float2", "four": "float4", "limit": "uint",
 })  # fmt: skip
-
-
-def _between(name: str, item: str, what: str) -> str:
-    return f"""\
-// {what}, between the four pixels around a place; clamped at the edge.
-{item} {name}(global const {item} *image, uint columns, uint rows, float x, float y) {{
-    float across = place(x, columns);
-    float down = place(y, rows);
-    uint left = uint(across);
-    uint right = left + 1 < columns ? left + 1 : left;
-    global const {item} *upper = image + uint(down) * columns;
-    global const {item} *lower = uint(down) + 1 < rows ? upper + columns : upper;
-    {item} above = upper[left] + (upper[right] - upper[left]) * (across - float(left));
-    {item} below = lower[left] + (lower[right] - lower[left]) * (across - float(left));
-    return above + (below - above) * (down - floor(down));
-}}"""
-
-
-_FUNCTIONS = f"""\
-{_between("between", "float", "An image")}
-
-{_between("between_pixels", "float4", "A picture")}
-
-// A sample of a sound by its number, left and right; 0 where there is none.
-float2 fetched(global const float2 *sound, uint samples, float number) {{
-    float given = number_or(number, -1.0);
-    bool is_there = given >= 0.0 && given < float(samples);
-    return is_there ? sound[uint(is_there ? given : 0.0)] : float2(0.0, 0.0);
-}}"""
 
 _RESERVED = frozenset(
     """
@@ -105,7 +77,7 @@ class OpenCl(KernelLanguage):
 
     reserved: ClassVar[frozenset[str]] = _RESERVED
     prelude: ClassVar[Mapping[str, str]] = MappingProxyType({**ORDERS, **PRELUDE})
-    helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**functions_in(_FUNCTIONS), **ENDS})
+    helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**reading_functions("global const"), **ENDS})
     exact: ClassVar[Mapping[str, str]] = EXACT
     words: ClassVar[Mapping[str, str]] = MappingProxyType({
         "bits_in": "as_uint", "real_in": "as_float", "nearest": "rint", "pair": "float2", "abs": "fabs", "min": "least",

@@ -32,7 +32,7 @@ _ITEMS: Mapping[Item, str] = MappingProxyType({
 # Functions for each buffer that is read by them: BUFFER is its name, ITEM the type of its items.
 _READERS: Mapping[str, str] = MappingProxyType({
     "between": """\
-// BUFFER between the four items around a place; clamped at the edge.
+// BUFFER between the four items around a place; clamped at the edge. An item with a weight of 0 takes no part.
 fn NAME(first: u32, columns: u32, rows: u32, x: f32, y: f32) -> ITEM {
     let across = place(number_or(x, 0.0), i32(columns));
     let down = place(number_or(y, 0.0), i32(rows));
@@ -40,9 +40,32 @@ fn NAME(first: u32, columns: u32, rows: u32, x: f32, y: f32) -> ITEM {
     let right = min(left + 1u, columns - 1u);
     let upper = first + u32(down) * columns;
     let lower = first + min(u32(down) + 1u, rows - 1u) * columns;
-    let above = BUFFER[upper + left] + (BUFFER[upper + right] - BUFFER[upper + left]) * (across - f32(left));
-    let below = BUFFER[lower + left] + (BUFFER[lower + right] - BUFFER[lower + left]) * (across - f32(left));
-    return above + (below - above) * (down - floor(down));
+    let weight = across - f32(left);
+    let rest = down - floor(down);
+    let upper_left = BUFFER[upper + left];
+    let lower_left = BUFFER[lower + left];
+    let above = select(upper_left, upper_left + (BUFFER[upper + right] - upper_left) * weight, weight > 0.0);
+    let below = select(lower_left, lower_left + (BUFFER[lower + right] - lower_left) * weight, weight > 0.0);
+    return select(above, above + (below - above) * rest, rest > 0.0);
+}""",
+    "between_columns": """\
+// A row of BUFFER between two items; clamped at the edge. An item with a weight of 0 takes no part.
+fn NAME(first: u32, columns: u32, x: f32) -> ITEM {
+    let across = place(number_or(x, 0.0), i32(columns));
+    let left = u32(across);
+    let weight = across - f32(left);
+    let found = BUFFER[first + left];
+    let other = BUFFER[first + min(left + 1u, columns - 1u)];
+    return select(found, found + (other - found) * weight, weight > 0.0);
+}""",
+    "between_rows": """\
+// A column of BUFFER between two items; clamped at the edge. An item with a weight of 0 takes no part.
+fn NAME(first: u32, columns: u32, rows: u32, y: f32) -> ITEM {
+    let down = place(number_or(y, 0.0), i32(rows));
+    let weight = down - floor(down);
+    let found = BUFFER[first + u32(down) * columns];
+    let other = BUFFER[first + min(u32(down) + 1u, rows - 1u) * columns];
+    return select(found, found + (other - found) * weight, weight > 0.0);
 }""",
     "fetched": """\
 // A sample of BUFFER by its number, left and right; 0 where there is none.

@@ -46,7 +46,13 @@ TEXTS = {
         cache(a@v, 4)::c<v>
         one = prev(a@v)(me@x ~ me@x + 0.3, me@y ~ me@y * 0.7)
         two = prev(a@v)(me@x ~ me@y, me@y ~ me@x)
-        display(<one, two, c@v(c@k ~ me@x * 4, me@x ~ me@y)>)""",
+        display(<one, two, c@v(c@k ~ me@x * 4, me@x ~ me@y, me@y ~ me@x)>)""",
+    "sampled along an axis": """a<v> = fract(me@x * 3 + me@y * me@time)
+        cache(a@v, 4)::c<v>
+        one = prev(a@v)(me@x ~ me@x + 0.3) + prev(a@v)(me@y ~ me@y * 0.7)
+        two = prev(a@v)(me@y ~ me@y * 0.7 + me@x * 0.1)
+        three = c@v(c@k ~ me@x * 4, me@y ~ me@y * 0.8)
+        display(<one / 2, two, three / 2 + c@v(c@k ~ me@x * 4, me@x ~ me@x * 0.8) / 2>)""",
     "loops": """spindle sums(x, y) :: <a, b, c> {
           a = 0
           for i in (1 to 9 + floor(me@time)) { a += sin(x * i + y) / i }

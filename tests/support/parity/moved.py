@@ -169,9 +169,18 @@ class MovingSteps:
             y, x, k = machine.stack.pop(), machine.stack.pop(), machine.stack.pop()
             cell = machine.memory.cell(place.slot, ticks_back(k, depth))
             plane = machine.memory.ring(place.slot)[cell][place.plane]
-            machine.stack.append(sample(plane, x, y, self._movement.result))
+            own = [
+                at if plane.shape == machine.launch.shape and self._is_own(machine, name, coordinate) else None
+                for name, coordinate, at in (("x", x, machine.column), ("y", y, machine.row))
+            ]
+            machine.stack.append(sample(plane, x, y, self._movement.result, *own))
 
         return step
+
+    def _is_own(self, machine: Machine, name: str, coordinate: float) -> bool:
+        """Whether a coordinate is that of the element itself."""
+        known = machine.coords.get(name)
+        return known is not None and coordinate in (known, self._movement.given(known))
 
 
 class MovedReference:
@@ -288,15 +297,19 @@ def _within_period(step: Step, movement: Movement) -> Step:
     return moving
 
 
-def sample(plane: Any, x: float, y: float, move: Callable[[float], float]) -> float:
-    """The value of a plane [height, width] at a place, as `weft.backends.launch` has it, with every step moved."""
+def sample(
+    plane: Any, x: float, y: float, move: Callable[[float], float],
+    own_column: int | None = None, own_row: int | None = None,
+) -> float:  # fmt: skip
+    """The value of a plane [height, width] at a place, as `weft.backends.launch` has it, with every step moved. Where
+    the place is in the column or the row of the element itself, no step finds it."""
     height, width = plane.shape
-    column, across = _located(x, width, move)
-    row, down = _located(y, height, move)
+    column, across = _located(x, width, move) if own_column is None else (own_column, 0.0)
+    row, down = _located(y, height, move) if own_row is None else (own_row, 0.0)
     right, below = min(column + 1, width - 1), min(row + 1, height - 1)
 
     def between(a: float, b: float, t: float) -> float:
-        return move(a + move(move(b - a) * t))
+        return move(a + move(move(b - a) * t)) if t else a
 
     upper = between(float(plane[row, column]), float(plane[row, right]), across)
     lower = between(float(plane[below, column]), float(plane[below, right]), across)

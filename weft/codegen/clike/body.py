@@ -50,7 +50,10 @@ def write_state(w: ShaderWriter, node: Node) -> ExpressionText:
 def write_sample(w: ShaderWriter, node: Node) -> ExpressionText:
     """An image slot k ticks ago, sampled."""
     slot = w.parts.kernel.slot(node.attr.slot)
-    x, y = (w.real(arg) for arg in node.args[1:])
+    x, y = (
+        None if is_own else w.real(coordinate)
+        for coordinate, is_own in zip(node.args[1:], w.parts.kernel.unmoved(node), strict=True)
+    )
     return ExpressionText(w.language.sampled(w.parts, image_of(w, slot), slot, _index(w, slot, node), x, y))
 
 

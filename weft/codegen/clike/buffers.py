@@ -45,8 +45,8 @@ class Given(NamedTuple):
 
 
 class BufferLanguage(Language):
-    """A language of this kind. Its functions include `between` and `fetched`, which read pictures and sounds, and
-    `to_byte` for the channels of pixels."""
+    """A language of this kind. Its functions include `between`, `between_columns`, `between_rows` and `fetched`, which
+    read pictures and sounds, and `to_byte` for the channels of pixels."""
 
     ring: ClassVar[str] = "ring"
     between_pixels: ClassVar[str] = "between"
@@ -79,23 +79,42 @@ class BufferLanguage(Language):
         """The number of a layer, as an operand of `*`."""
         return layer if slot.planes == 1 else f"({layer})"
 
-    def extents(self, parts: ProgramParts, sides: Sequence[tuple[Source, str]]) -> list[str]:
-        """The columns and rows of an image, with their names, as the functions that read between pixels take them."""
-        return [parts.frame.read(source, name, "u32") for source, name in sides]
+    def extents(
+        self, parts: ProgramParts, sides: Sequence[tuple[Source, str]], across: bool = True, down: bool = True
+    ) -> list[str]:
+        """The columns and rows of an image, with their names, as functions take them that read between its pixels:
+        those of a row (`across`), of a column (`down`), or of both."""
+        return [parts.frame.read(source, name, "u32") for source, name in sides[: 1 + down]]
 
     def own(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str) -> str:
         return f"{image.name}[{self.factor(layer, slot)} * count + id]"
 
-    def sampled(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str, x: str, y: str) -> str:
+    def number(self, parts: ProgramParts) -> tuple[str, str]:
+        """The numbers of the column and the row of the element: a remainder or a difference, and a quotient."""
+        columns = extent(parts, LaunchExtent.COLUMNS)
+        return f"id % {columns}", f"id / {columns}"
+
+    def sampled(
+        self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str, x: str | None, y: str | None
+    ) -> str:
         is_here = slot.level == parts.kernel.level
         sides = [
             (side, side.value) if is_here else (LevelExtent(slot.level, side), f"{side.value}_{slot.level}")
             for side in (LaunchExtent.COLUMNS, LaunchExtent.ROWS)
         ]
-        columns, rows, *more = self.extents(parts, sides)
+        columns, rows = BufferLanguage.extents(self, parts, sides)
         size = "count" if is_here and parts.kernel.sweep == "grid" else f"{columns} * {rows}"
         start = f"{self.factor(layer, slot)} * {size}"
-        return self.reading(parts, "between", image, start, columns, rows, *more, x, y)
+        if x is not None and y is not None:
+            return self.reading(parts, "between", image, start, *self.extents(parts, sides), x, y)
+        column, row = self.number(parts)
+        if x is not None:
+            start = f"{start} + {row} * {columns}"
+            return self.reading(parts, "between_columns", image, start, *self.extents(parts, sides, down=False), x)
+        if y is not None:
+            start = f"{start} + {column}"
+            return self.reading(parts, "between_rows", image, start, *self.extents(parts, sides, across=False), y)
+        return self.own(parts, image, slot, layer)
 
     def remembered(self, parts: ProgramParts, history: Bound, index: str) -> str:
         return f"{history.name}[{index}]"
@@ -138,7 +157,8 @@ class BufferLanguage(Language):
         """The coordinates of the centre of pixel `id`, by their names."""
         if parts.coords and "share" in self.function_names:
             parts.helpers.add("share")
-        return [("x", self.centre(f"id % {columns}", columns)), ("y", self.centre(f"id / {columns}", rows))]
+        column, row = self.number(parts)
+        return [("x", self.centre(column, columns)), ("y", self.centre(row, rows))]
 
     def centre(self, number: str, count: str) -> str:
         """The coordinate of the centre of a pixel, among this many; 0.5 in the middle."""

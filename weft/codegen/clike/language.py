@@ -315,8 +315,10 @@ class Language(ABC):
         """An image slot at the element itself."""
 
     @abstractmethod
-    def sampled(self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str, x: str, y: str) -> str:
-        """An image slot at a place."""
+    def sampled(
+        self, parts: ProgramParts, image: Bound, slot: StateSlot, layer: str, x: str | None, y: str | None
+    ) -> str:
+        """An image slot at a place; without x or y in the column or the row of the element itself."""
 
     @abstractmethod
     def remembered(self, parts: ProgramParts, history: Bound, index: str) -> str:

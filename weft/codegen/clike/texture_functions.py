@@ -9,6 +9,7 @@ from types import MappingProxyType
 from weft.codegen.clike.language import Language
 from weft.codegen.clike.prelude import EXACT, FUSED, PRELUDE, functions_in
 
+# A pixel with weight 0 takes no part: 0 times NaN, or times an infinity, would be NaN.
 TEXTURE_FUNCTIONS = """\
 // A layer of images between the four pixels around a place, clamped at the edge.
 float sampled(sampler2DArray images, int layer, float x, float y) {
@@ -21,9 +22,9 @@ float sampled(sampler2DArray images, int layer, float x, float y) {
     float lower_left = texelFetch(images, ivec3(low.x, high.y, layer), 0).r;
     float lower_right = texelFetch(images, ivec3(high, layer), 0).r;
     vec2 across = at - vec2(low);
-    float upper = upper_left + (upper_right - upper_left) * across.x;
-    float lower = lower_left + (lower_right - lower_left) * across.x;
-    return upper + (lower - upper) * across.y;
+    float upper = across.x > 0.0 ? upper_left + (upper_right - upper_left) * across.x : upper_left;
+    float lower = across.x > 0.0 ? lower_left + (lower_right - lower_left) * across.x : lower_left;
+    return across.y > 0.0 ? upper + (lower - upper) * across.y : upper;
 }
 
 // The same in a row of pixels, and in a column.
@@ -33,7 +34,8 @@ float sampled_across(sampler2DArray images, int layer, float x, int row) {
     int low = int(at);
     float left = texelFetch(images, ivec3(low, row, layer), 0).r;
     float right = texelFetch(images, ivec3(min(low + 1, size - 1), row, layer), 0).r;
-    return left + (right - left) * (at - float(low));
+    float across = at - float(low);
+    return across > 0.0 ? left + (right - left) * across : left;
 }
 
 float sampled_down(sampler2DArray images, int layer, int column, float y) {
@@ -42,7 +44,8 @@ float sampled_down(sampler2DArray images, int layer, int column, float y) {
     int low = int(at);
     float upper = texelFetch(images, ivec3(column, low, layer), 0).r;
     float lower = texelFetch(images, ivec3(column, min(low + 1, size - 1), layer), 0).r;
-    return upper + (lower - upper) * (at - float(low));
+    float across = at - float(low);
+    return across > 0.0 ? upper + (lower - upper) * across : upper;
 }
 
 // A picture between the four pixels around a place, clamped at the edge.
@@ -56,9 +59,9 @@ vec4 picture(sampler2D image, float x, float y) {
     vec4 lower_left = texelFetch(image, ivec2(low.x, high.y), 0);
     vec4 lower_right = texelFetch(image, high, 0);
     vec2 across = at - vec2(low);
-    vec4 upper = upper_left + (upper_right - upper_left) * across.x;
-    vec4 lower = lower_left + (lower_right - lower_left) * across.x;
-    return upper + (lower - upper) * across.y;
+    vec4 upper = across.x > 0.0 ? upper_left + (upper_right - upper_left) * across.x : upper_left;
+    vec4 lower = across.x > 0.0 ? lower_left + (lower_right - lower_left) * across.x : lower_left;
+    return across.y > 0.0 ? upper + (lower - upper) * across.y : upper;
 }
 
 // A sample of a sound by its number, left and right; 0 where there is none. The last row is filled up with zeros.
@@ -84,8 +87,8 @@ float sampled(sampler2DArray images, int layer, float x, float y) {
     // All four pixels share a corner. The lower left one comes first, and then the others against the clock.
     vec4 around = textureGather(images, vec3((low + 1.0) / vec2(size), float(layer)));
     vec2 across = at - low;
-    vec2 rows = around.wx + (around.zy - around.wx) * across.x;
-    return rows.x + (rows.y - rows.x) * across.y;
+    vec2 rows = across.x > 0.0 ? around.wx + (around.zy - around.wx) * across.x : around.wx;
+    return across.y > 0.0 ? rows.x + (rows.y - rows.x) * across.y : rows.x;
 }"""),
     **{name: PRELUDE[name] for name in CORRECTED},
     "modulo_of_few": FUSED["modulo_of_few"],

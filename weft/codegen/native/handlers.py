@@ -17,11 +17,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import TypeAlias
 
 from weft.codegen.kernel import LOOP_STEPS
+from weft.codegen.native.fusions import FUSIONS, Pattern
 from weft.codegen.native.module import LEVELS
-from weft.codegen.native.section import Raster, RingShape, between_four, between_rows, cell_numbers, far_gather, fetch
+from weft.codegen.native.section import (
+    Located, Raster, RingShape, between_four, between_rows, cell_numbers, far_gather, fetch, locate, locate_column,
+    locate_row, own_row
+)
 from weft.codegen.native.series import recurrence, wave_after
 from weft.codegen.native.target import (
     CHANNELS, DOUBLE, SINGLE, Field, Head, History, ImageCell, Isa, LlvmValue, PictureWord, Precision, Ring, Word
@@ -30,7 +33,6 @@ from weft.codegen.native.writer import ValueWriter
 from weft.codegen.values import SIGNATURES, Line, Node
 from weft.ir.rates import Rate
 from weft.ops import OPS
-from weft.ops.noise import FIRST_MULTIPLIER, FIRST_SHIFT, SECOND_MULTIPLIER, SECOND_SHIFT
 from weft.ops.single import remainder_by
 from weft.ops.spec import ValueType
 
@@ -53,111 +55,13 @@ ONE = "one_"
 """The prefix of the names of functions for one lane. The lane is the row `%y`; in a slot of one number it is the
 first."""
 
-Pattern: TypeAlias = "tuple[str | int | float | Pattern, ...]"
-
-# Several operations as one: an operation of operands, which are their numbers, constants or other patterns. What a tile
-# costs is mostly its loads and stores, and a pattern has one store.
-
-
-def _corner(x: int, yz: int) -> Pattern:
-    """The random value of a corner of a cell of noise, from the operands with these numbers: the parts of one axis and
-    of the others."""
-    mixed: Pattern = ("bits_mul", ("bits_xor", x, yz), ("u32", FIRST_MULTIPLIER))
-    shifted: Pattern = ("bits_xor", mixed, ("bits_shr", mixed, ("u32", SECOND_SHIFT)))
-    return "bits_top", ("bits_mul", shifted, ("u32", SECOND_MULTIPLIER))
-
-
-def _lerp(a: int | Pattern, b: int | Pattern, share: int) -> Pattern:
-    return "add", a, ("mul", ("sub", b, a), share)
-
-
-def _cell(first: Pattern) -> Pattern:
-    """Noise between the four corners of a cell, of which the first is given."""
-    return _lerp(_lerp(first, _corner(2, 1), 4), _lerp(_corner(0, 3), _corner(2, 3), 4), 5)
-
-
-_CORNER = _corner(0, 1)
-_WEIGHED: Pattern = ("mul", _CORNER, 2)
-_FURTHER: Pattern = ("bits_add", 0, 1)
-_CLAMPED: Pattern = ("min", ("max", ("div", ("sub", 0, 1), 2), 0.0), 1.0)
-_ACROSS: Pattern = ("sub", 0, 1)
-_DOWN: Pattern = ("sub", 2, 3)
-_DEEP: Pattern = ("sub", 4, 5)
-_NEAR: Pattern = ("max", ("sub", 0, ("abs", ("sub", 1, 2))), 0.0)
-FUSIONS: tuple[Pattern, ...] = (
-    # Two corners that have parts in common, which are either operand of the first corner, added to a sum.
-    ("add", ("mul", _corner(3, 1), 4), ("add", _WEIGHED, 5)),
-    ("add", ("mul", _corner(1, 3), 4), ("add", _WEIGHED, 5)),
-    ("add", ("mul", _corner(3, 4), 5), _WEIGHED),
-    ("add", _WEIGHED, 3),
-    _WEIGHED,
-    # A whole cell, whose x is either operand of the first corner; two corners; one.
-    _cell(_corner(0, 1)),
-    _cell(_corner(1, 0)),
-    _lerp(_CORNER, _corner(2, 3), 4),
-    _CORNER,
-    _lerp(_lerp(0, 1, 2), 3, 4),
-    _lerp(0, 1, 2),
-    # The part of an axis.
-    ("bits_xor", _FURTHER, ("bits_shr", _FURTHER, ("u32", FIRST_SHIFT))),
-    ("bits_xor", 0, ("bits_shr", 0, ("u32", FIRST_SHIFT))),
-    ("bits_mul", ("bits_of", 0), 1),
-    # Smoothstep.
-    ("mul", ("mul", _CLAMPED, _CLAMPED), ("sub", 3.0, ("mul", 2.0, _CLAMPED))),
-    ("mul", ("mul", 0, 0), ("sub", 3.0, ("mul", 2.0, 0))),
-    # Lengths.
-    ("sqrt", ("add", ("mul", _ACROSS, _ACROSS), ("mul", _DOWN, _DOWN))),
-    ("sqrt", ("add", ("mul", 0, 0), ("mul", 1, 1))),
-    ("sqrt", ("add", ("add", ("mul", _ACROSS, _ACROSS), ("mul", _DOWN, _DOWN)), ("mul", _DEEP, _DEEP))),
-    ("sub", ("sqrt", ("add", ("mul", 0, 0), ("mul", 1, 1))), 2),
-    ("sqrt", ("add", ("mul", 0, 1), 2)),
-    ("sqrt", ("add", 0, 1)),
-    # Sums and products.
-    ("add", ("mul", 0, 0), ("mul", 1, 1)),
-    ("add", ("add", ("mul", 0, 1), ("mul", 2, 3)), ("mul", 4, 5)),
-    ("add", ("mul", ("add", 0, ("mul", 1, 2)), 3), 4),
-    ("add", ("mul", ("mul", 0, 1), 2), 3),
-    ("add", ("add", ("mul", 0, 1), ("mul", 2, 3)), 4),
-    ("add", ("mul", 0, 1), ("add", ("mul", 2, 3), 4)),
-    ("add", ("mul", 0, 1), ("mul", 2, 3)),
-    ("add", ("mul", 0, 1), 2),
-    ("add", ("add", 0, 1), 2),
-    ("sub", ("mul", 0, 1), 2),
-    ("sub", 2, ("mul", 0, 1)),
-    ("mul", ("sub", 2, ("mul", 0, 1)), 3),
-    ("mul", ("mul", ("sub", 2, ("mul", 0, 1)), 3), 4),
-    ("mul", ("mul", ("mul", 0, 1), 2), 3),
-    ("mul", ("mul", 0, 1), 2),
-    ("mul", ("add", ("mul", 0, 1), 2), 3),
-    ("mul", ("add", 0, 1), 2),
-    ("mul", ("sub", 0, 1), 2),
-    ("div", 0, ("add", ("mul", 1, 2), 3)),
-    ("add", ("div", 0, 1), 2),
-    ("exp", ("mul", ("neg", 0), 1)),
-    ("exp", ("mul", 0, 1)),
-    ("abs", ("sub", 0, 1)),
-    # What is limited, and what is chosen.
-    ("min", ("max", ("add", ("div", ("mul", ("sub", 0, 1), 2), 3), 4), 0.0), 1.0),
-    ("sub", _lerp(0, 1, 2), ("mul", ("mul", 3, 2), ("sub", 1.0, 2))),
-    ("sub", ("min", 1, 2), ("div", ("mul", _NEAR, _NEAR), 3)),
-    ("min", ("max", ("div", ("sub", 0, 1), 2), 3), 4),
-    ("min", ("max", ("div", 0, 1), 2), 3),
-    ("min", ("max", 0, 1), 2),
-    ("min", ("min", 0, 1), 2),
-    ("max", ("max", 0, 1), 2),
-    ("max", ("sub", 0, 1), 2),
-    ("sub", ("sub", 0, 1), 2),
-    ("mod", ("add", 0, ("mul", 1, 2)), 1.0),
-    ("mod", 0, 1.0),
-    ("select", ("lt", ("abs", 0), 1), 2, 3),
-    ("select", ("lt", 0, 1), 2, 3),
-    ("select", 0, 1, ("select", 2, 3, 4)),
-)
-
 # The functions of pictures, apart from rows.
 _NUMBERS = ("_const", "_bits", "_scalar", "_row", "_base")
 _COPIES = ("_column", "_past", "_store")
-_READS = ("_past_at", "_sample", "_sample_row", "_sample_at", "_history", "_picture", "_fetch")
+_READS = (
+    "_past_at", "_sample", "_sample_row", "_sample_across", "_sample_down", "_sample_down_row", "_sample_at",
+    "_sample_at_across", "_sample_at_down", "_history", "_picture", "_fetch",
+)  # fmt: skip
 _OF_PICTURES = (*_NUMBERS, *_COPIES, *_READS, "_copy", "_modulo", "_cells", "_inside", "_pack", "_or")
 
 # The functions of sounds, apart from rows, for tiles and for one lane.
@@ -271,11 +175,6 @@ class _Handler(ValueWriter):
         """The number of the first element of the tile in an array of planes."""
         row = self.put(f"add i64 {self.put(f'mul i64 {plane}, {self.word(Word.HEIGHT)}')}, %y")
         return self.put(f"add i64 {self.put(f'mul i64 {row}, {self.word(Word.WIDTH)}')}, %x")
-
-    def lane_numbers(self, first: str) -> LlvmValue:
-        """The numbers of the lanes, from that of the first."""
-        start = self.splat(self.put(f"trunc i64 {first} to i32"), "u32")
-        return self.bits_add(start, self.each(range(self.lanes), "u32"))
 
     def function(self, name: str, body: Sequence[str]) -> list[str]:
         return [f'define void @"tile{name}"{_HEADER} #0 {{', "entry:", *self.entry, *body, *_NEXT, "}"]
@@ -420,27 +319,42 @@ def _read(w: _Handler, name: str) -> LlvmValue:
             inside = LlvmValue(w.put(f"icmp ult {w.types['u32']} {places.text}, {last.text}"), "bool")
             sides = Word.WIDTH, Word.HEIGHT
             return far_gather(w, w.word(w.given(_RING, 2)), w.read(3, "u32"), w.select(inside, places, last), sides)
-        case "_sample":
-            cell, raster = w.word(w.given(_CELL, 2)), Raster(w.given(_WIDE, 3), w.given(_HIGH, 4), 1)
-            return between_four(w, raster, w.read_node(5), w.read_node(6), lambda at: w.gather(cell, at))
-        case "_sample_row":
-            raster = Raster(w.given(_WIDE, 3), w.given(_HIGH, 4), 1)
-            return between_rows(w, raster, w.read_node(5), w.read_node(6), w.word(w.given(_CELL, 2)))
-        case "_sample_at":
-            ring, raster = w.word(w.given(_RING, 2)), Raster(w.given(_WIDE, 4), w.given(_HIGH, 5), 1)
-            number = w.read(3, "u32")
-            x, y = w.read_node(6), w.read_node(7)
-            return between_four(w, raster, x, y, lambda at: far_gather(w, ring, number, at, raster[:2]))
+        case "_sample" | "_sample_down":
+            cell, (columns, rows) = w.word(w.given(_CELL, 2)), _located(w, name, 3)
+            return between_four(w, columns, rows, lambda at: w.gather(cell, at))
+        case "_sample_row" | "_sample_across" | "_sample_down_row":
+            return between_rows(w, *_located(w, name, 3), w.word(w.given(_CELL, 2)))
+        case "_sample_at" | "_sample_at_down" | "_sample_at_across":
+            ring, number = w.word(w.given(_RING, 2)), w.read(3, "u32")
+            columns, rows = _located(w, name, 4)
+            return between_four(w, columns, rows, lambda at: far_gather(w, ring, number, at, (_WIDE, _HIGH)))
         case "_history":
             return w.gather(w.word(w.given(_HISTORY, 2)), w.read(3, "u32"), source=DOUBLE)
         case "_picture":
             first = w.in_entry(lambda: w.element(w.word(w.given(_PIXELS, 2)), w.operand(5)))
             raster = Raster(w.given(_WIDE, 3), w.given(_HIGH, 4), CHANNELS)
-            return between_four(w, raster, w.read_node(6), w.read_node(7), lambda at: w.gather(first, at))
+            columns, rows = locate(w, raster, w.read_node(6), w.read_node(7))
+            return between_four(w, columns, rows, lambda at: w.gather(first, at))
         case "_fetch":
             w.given(_PIXELS, 2), w.given(_WIDE, 3)
             return fetch(w, "", w.read(5, "float"), w.constant(4))
     raise KeyError(name)
+
+
+def _located(w: _Handler, name: str, at: int) -> tuple[Located, Located]:
+    """The columns and rows between which an image is sampled. The words of its sides begin `at` this one, and those of
+    the coordinates follow. Along an axis that no remap moves, only the pixel itself is read."""
+    raster = Raster(w.given(_WIDE, at), w.given(_HIGH, at + 1), 1)
+    if "_down" in name:
+        last = w.bits_sub(w.word_as_bits(raster.width), w.bits(1))
+        own = w.lane_numbers(w.put("add i64 %x, %at"))
+        inside = LlvmValue(w.put(f"icmp slt {w.types['u32']} {own.text}, {last.text}"), "bool")
+        columns = Located(w.select(inside, own, last))
+    else:
+        columns = locate_column(w, w.read_node(at + 2), raster)
+    if "_across" in name:
+        return columns, own_row(w, w.in_entry(lambda: w.put(f"mul i64 %y, {w.word(raster.width)}")))
+    return columns, locate_row(w, w.read_node(at + 3), raster)
 
 
 def _fused(w: _Handler, pattern: Pattern, known: dict[int | Pattern, LlvmValue]) -> LlvmValue:

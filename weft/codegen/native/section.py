@@ -14,9 +14,8 @@ from weft.codegen.native.target import (
     CHANNELS, DOUBLE, SIDES, Field, History, ImageCell, LlvmValue, PictureWord, Ring, Word, extents_of
 )
 from weft.codegen.native.writer import FunctionWriter, ValueWriter
-from weft.codegen.values import Line, LoopBody, Node, operands
+from weft.codegen.values import LoopBody, Node, operands
 from weft.ir.expr import StateSlot
-from weft.ir.rates import Rate
 from weft.ops import OPS
 from weft.ops.spec import OpSpec
 
@@ -137,7 +136,8 @@ def note_stop(w: FunctionWriter, condition: str, stop: str, after: str) -> None:
 
 
 # State and pictures. Sampling is bilinear and clamped at the edge, with pixel centres at (i + ½) / width. A coordinate
-# that is NaN reads the first row or column.
+# that is NaN reads the first row or column. A pixel with weight 0 takes no part: 0 times NaN, or times an infinity,
+# would be NaN. Along an axis that no remap moves, only the pixel itself is read, so there are half as many values.
 
 
 def write_state(w: FunctionWriter, node: Node) -> LlvmValue:
@@ -150,9 +150,7 @@ def write_state(w: FunctionWriter, node: Node) -> LlvmValue:
     address = _plane(w, slot, plane, k)
     if address is not None:
         return w.load(address, "%pixel", "float")
-    pixels = w.each(range(w.lanes), "u32")
-    first = w.splat(w.put("trunc i64 %pixel to i32"), "u32")
-    return _far_gather(w, slot, plane, k, w.bits_add(first, pixels))
+    return _far_gather(w, slot, plane, k, w.lane_numbers("%pixel"))
 
 
 def write_sample(w: FunctionWriter, node: Node) -> LlvmValue:
@@ -160,28 +158,16 @@ def write_sample(w: FunctionWriter, node: Node) -> LlvmValue:
     slot, plane, (k, x, y) = w.kernel.slot(node.attr.slot), node.attr.plane, node.args
     address = _plane(w, slot, plane, k)
     raster = Raster(*extents_of(slot, w.kernel.level), 1)
-    is_here = slot.level == w.kernel.level and w.graph.section.rate == Rate.ELEMENT
-    if address is not None and w.lanes > 1 and is_here:
-        # Along an axis that no remap moves, the pixel itself is read, so there are half as many values.
-        if y.op == "line" and y.attr == _OWN_ROW:
-            columns = _locate(w, x, raster.width, w.bits(raster.stride))
-            return _across(w, columns, [w.element(address, "%row.start")])[0]
-        if x.op == "line" and x.attr == _OWN_COLUMN and y not in w.graph.varying:
-            rows = _locate(w, y, raster.height, w.word_as_bits(raster.width))
-            places = [w.element(address, _as_index(w, row)) for row in (rows.near, rows.far)]
-            upper, lower = (w.load(place, "%x", "float") for place in places)
-            return _mix(w, upper, lower, rows.across)
-    if address is not None and y not in w.graph.varying and w.lanes > 1:
-        return between_rows(w, raster, x, y, address)
-
-    def read(at: LlvmValue) -> LlvmValue:
-        return _far_gather(w, slot, plane, k, at) if address is None else w.gather(address, at)
-
-    return between_four(w, raster, x, y, read)
-
-
-_OWN_COLUMN = Line("coord", "x", Rate.COLUMN, "float")
-_OWN_ROW = Line("coord", "y", Rate.ROW, "float")
+    is_own_column, is_own_row = w.kernel.unmoved(node)
+    columns = Located(w.lane_numbers("%x")) if is_own_column else locate_column(w, x, raster)
+    rows = own_row(w, "%row.start") if is_own_row else locate_row(w, y, raster)
+    if address is None:
+        return between_four(w, columns, rows, lambda at: _far_gather(w, slot, plane, k, at))
+    if w.lanes == 1 or not (is_own_row or y not in w.graph.varying):
+        return between_four(w, columns, rows, lambda at: w.gather(address, at))
+    if is_own_column:
+        return _between(w, rows, lambda row: w.load(w.element(address, _as_index(w, row)), "%x", "float"))
+    return between_rows(w, columns, rows, address)
 
 
 def write_picture(w: FunctionWriter, node: Node) -> LlvmValue:
@@ -189,8 +175,8 @@ def write_picture(w: FunctionWriter, node: Node) -> LlvmValue:
     path, channel = node.attr
     raster = Raster(PictureWord(path, "width"), PictureWord(path, "height"), CHANNELS)
     address = w.element(w.word(PictureWord(path, "pixels")), str(channel))
-    x, y = node.args
-    return between_four(w, raster, x, y, lambda at: w.gather(address, at))
+    columns, rows = locate(w, raster, *node.args)
+    return between_four(w, columns, rows, lambda at: w.gather(address, at))
 
 
 def write_fetch(w: FunctionWriter, node: Node) -> LlvmValue:
@@ -286,36 +272,42 @@ class Raster(NamedTuple):
     stride: int
 
 
-class _Located(NamedTuple):
-    """The offsets of the pixels before and after a coordinate, and its position between the two, 0…1."""
+class Located(NamedTuple):
+    """The offsets of the pixels before and after a coordinate, and its position between the two, 0…1. Where the
+    coordinate is known to be that of a pixel, there is only the one."""
 
     near: LlvmValue
-    far: LlvmValue
-    across: LlvmValue
+    far: LlvmValue | None = None
+    across: LlvmValue | None = None
+
+    @property
+    def ends(self) -> tuple[LlvmValue, ...]:
+        return (self.near,) if self.far is None else (self.near, self.far)
 
 
-def between_four(
-    w: ValueWriter, raster: Raster, x: Node, y: Node, read: Callable[[LlvmValue], LlvmValue]
-) -> LlvmValue:
+def own_row(w: ValueWriter, start: str) -> Located:
+    """The row that begins at this offset."""
+    return Located(w.splat(w.put(f"trunc i64 {start} to i32"), "u32"))
+
+
+def between_four(w: ValueWriter, columns: Located, rows: Located, read: Callable[[LlvmValue], LlvmValue]) -> LlvmValue:
     """Interpolates between the four pixels around a place."""
-    columns, rows = _locate_both(w, raster, x, y)
-    upper, lower = (
-        _mix(w, read(w.bits_add(row, columns.near)), read(w.bits_add(row, columns.far)), columns.across)
-        for row in (rows.near, rows.far)
-    )
-    return _mix(w, upper, lower, rows.across)
+    return _between(w, rows, lambda row: _between(w, columns, lambda column: read(w.bits_add(row, column))))
 
 
-def between_rows(w: ValueWriter, raster: Raster, x: Node, y: Node, address: str) -> LlvmValue:
+def _between(w: ValueWriter, places: Located, read: Callable[[LlvmValue], LlvmValue]) -> LlvmValue:
+    """Interpolates between what is read at both ends."""
+    return _mix(w, [read(end) for end in places.ends], places.across)
+
+
+def between_rows(w: ValueWriter, columns: Located, rows: Located, address: str) -> LlvmValue:
     """Interpolates between the four pixels where all lanes are between the same two rows. Neighbouring lanes then
     usually read neighbouring pixels, and a plain load replaces the gather."""
-    columns, rows = _locate_both(w, raster, x, y)
-    places = [w.element(address, _as_index(w, row)) for row in (rows.near, rows.far)]
-    upper, lower = _across(w, columns, places)
-    return _mix(w, upper, lower, rows.across)
+    places = [w.element(address, _as_index(w, row)) for row in rows.ends]
+    return _mix(w, _across(w, columns, places), rows.across)
 
 
-def _across(w: ValueWriter, columns: _Located, places: Sequence[str]) -> list[LlvmValue]:
+def _across(w: ValueWriter, columns: Located, places: Sequence[str]) -> list[LlvmValue]:
     """The values between two columns, in each of these rows."""
     number = w.number()
     side, apart, after = f"side{number}", f"apart{number}", f"after{number}"
@@ -323,18 +315,19 @@ def _across(w: ValueWriter, columns: _Located, places: Sequence[str]) -> list[Ll
     incoming: dict[str, list[LlvmValue]] = {}
     w.label(side)
     first = _as_index(w, columns.near)
-    ends = first, w.put(f"add i64 {first}, 1")
+    ends = [first, w.put(f"add i64 {first}, 1")][: len(columns.ends)]
     incoming[w.block] = [w.load(place, end, "float") for place in places for end in ends]
     w.jump(after)
     w.label(apart)
-    incoming[w.block] = [w.gather(place, column) for place in places for column in (columns.near, columns.far)]
+    incoming[w.block] = [w.gather(place, column) for place in places for column in columns.ends]
     w.jump(after)
     w.label(after)
     found = []
     for values in zip(*incoming.values(), strict=True):
         pairs = ", ".join(f"[ {value.text}, %{block} ]" for block, value in zip(incoming, values, strict=True))
         found.append(LlvmValue(w.put(f"phi {w.types['float']} {pairs}"), "float"))
-    return [_mix(w, left, right, columns.across) for left, right in zip(found[::2], found[1::2], strict=True)]
+    each = len(columns.ends)
+    return [_mix(w, found[at : at + each], columns.across) for at in range(0, len(found), each)]
 
 
 def _as_index(w: ValueWriter, offset: LlvmValue) -> str:
@@ -342,34 +335,48 @@ def _as_index(w: ValueWriter, offset: LlvmValue) -> str:
     return w.put(f"sext i32 {w.lane(offset)} to i64")
 
 
-def _are_consecutive(w: ValueWriter, columns: _Located) -> str:
+def _are_consecutive(w: ValueWriter, columns: Located) -> str:
     """Whether each lane reads the pixel after that of the lane before it, and no lane reads the last of a row."""
     found: str | None = w.find((columns, "consecutive"))
     if found is None:
         expected = w.bits_add(w.splat(w.lane(columns.near), "u32"), w.each(range(w.lanes), "u32"))
         bits = w.types["u32"]
         follows = LlvmValue(w.put(f"icmp eq {bits} {columns.near.text}, {expected.text}"), "bool")
-        has_next = LlvmValue(w.put(f"icmp ne {bits} {columns.near.text}, {columns.far.text}"), "bool")
-        together = w.put(f"bitcast {w.types['bool']} {w.both(follows, has_next).text} to i{w.lanes}")
+        if columns.far is not None:
+            has_next = LlvmValue(w.put(f"icmp ne {bits} {columns.near.text}, {columns.far.text}"), "bool")
+            follows = w.both(follows, has_next)
+        together = w.put(f"bitcast {w.types['bool']} {follows.text} to i{w.lanes}")
         found = w.keep((columns, "consecutive"), w.put(f"icmp eq i{w.lanes} {together}, -1"))
     return found
 
 
-def _mix(w: ValueWriter, a: LlvmValue, b: LlvmValue, t: LlvmValue) -> LlvmValue:
-    return w.add(a, w.mul(w.sub(b, a), t))
+def _mix(w: ValueWriter, values: Sequence[LlvmValue], share: LlvmValue | None) -> LlvmValue:
+    """What is between two values; the first one alone if the share of the other is 0, or if there is no other."""
+    if share is None:
+        return values[0]
+    a, b = values
+    return w.select(w.lt(w.real(0), share), w.add(a, w.mul(w.sub(b, a), share)), a)
 
 
-def _locate_both(w: ValueWriter, raster: Raster, x: Node, y: Node) -> tuple[_Located, _Located]:
+def locate(w: ValueWriter, raster: Raster, x: Node, y: Node) -> tuple[Located, Located]:
     """Locates a place across and down."""
+    return locate_column(w, x, raster), locate_row(w, y, raster)
+
+
+def locate_column(w: ValueWriter, x: Node, raster: Raster) -> Located:
+    return _locate(w, x, raster.width, w.bits(raster.stride))
+
+
+def locate_row(w: ValueWriter, y: Node, raster: Raster) -> Located:
     step = w.word_as_bits(raster.width)
     if raster.stride > 1:
         step = w.bits_mul(step, w.bits(raster.stride))
-    return _locate(w, x, raster.width, w.bits(raster.stride)), _locate(w, y, raster.height, step)
+    return _locate(w, y, raster.height, step)
 
 
-def _locate(w: ValueWriter, coordinate: Node, size: Field, stride: LlvmValue) -> _Located:
+def _locate(w: ValueWriter, coordinate: Node, size: Field, stride: LlvmValue) -> Located:
     # The planes of one picture are sampled at the same places.
-    found: _Located | None = w.find((coordinate, size))
+    found: Located | None = w.find((coordinate, size))
     if found is None:
         extent = w.word_as_real(size)
         place = w.sub(w.mul(w.value(coordinate), extent), w.real(0.5))
@@ -380,7 +387,7 @@ def _locate(w: ValueWriter, coordinate: Node, size: Field, stride: LlvmValue) ->
         is_inside = LlvmValue(w.put(f"icmp slt {w.types['u32']} {following.text}, {w.word_as_bits(size).text}"), "bool")
         near = w.bits_mul(whole, stride)
         far = w.bits_mul(w.select(is_inside, following, whole), stride)
-        found = w.keep((coordinate, size), _Located(near, far, across))
+        found = w.keep((coordinate, size), Located(near, far, across))
     return found
 
 

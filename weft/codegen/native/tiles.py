@@ -17,7 +17,8 @@ from typing import TypeAlias
 
 from weft.codegen.kernel import NEST_STEPS, Kernel
 from weft.codegen.native.dataflow import Graph, costs
-from weft.codegen.native.handlers import BODY, FUSIONS, RECORD, TILE, UNIFORM, Pattern, handler_names
+from weft.codegen.native.fusions import FUSIONS, Pattern
+from weft.codegen.native.handlers import BODY, RECORD, TILE, UNIFORM, handler_names
 from weft.codegen.native.module import Channels, Level, plan_channels, sections_that_read
 from weft.codegen.native.target import (
     SINGLE, Field, Head, History, ImageCell, Layout, PictureWord, Precision, Ring, Word, extents_of
@@ -436,15 +437,17 @@ class _SectionRecords(Records):
         slot, plane, (k, *where) = self._kernel.slot(node.attr.slot), node.attr.plane, words
         ticks, name = node.args[0], "_sample" if where else "_past"
         sides = [fields[side] for side in extents_of(slot, self._kernel.level)] if where else []
+        own_column, own_row = self._kernel.unmoved(node) if where and self._along == Rate.COLUMN else (False, False)
+        own = "_across" * own_row or "_down" * own_column
         if slot.image and ticks.op == "const":
-            name += "_row" * (bool(where) and where[1] >= 0)
+            name += own + "_row" * (bool(where) and not own_row and where[1] >= 0)
             cell = ImageCell.back(slot, plane, ticks.attr, int(self._kernel.sweep == "grid"))
             return name, [fields[cell], *sides, *where]
         cells = self.tile()
         self._free.append(cells)
         self.record(to, "_cells", cells, k, fields[Head(slot.key)], slot.depth, slot.planes, plane)
         ring: Field = Ring(slot.key) if slot.image else History(slot.key)
-        return f"{name}_at" if slot.image else "_history", [fields[ring], cells, *sides, *where]
+        return f"{name}_at{own}" if slot.image else "_history", [fields[ring], cells, *sides, *where]
 
     # Loops.
 

@@ -325,6 +325,11 @@ class LlvmLanes:
         texts = [self.floats.text(number) if kind == "float" else number for number in numbers]
         return LlvmValue(f"<{', '.join(f'{self.scalar(kind)} {text}' for text in texts)}>", kind)
 
+    def lane_numbers(self, first: str) -> LlvmValue:
+        """The numbers of the lanes, from that of the first."""
+        start = self.splat(self.put(f"trunc i64 {first} to i32"), "u32")
+        return self.bits_add(start, self.each(range(self.lanes), "u32"))
+
     # Floats.
 
     add, sub, mul = map(_fusable, ("fadd", "fsub", "fmul"))

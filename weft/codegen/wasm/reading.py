@@ -1,7 +1,8 @@
 """Functions of WebAssembly that read pictures and sounds from memory.
 
-A picture is read between the four pixels around a place, clamped at its edge; the centres of pixels are at (i + ½) /
-width. A NaN coordinate reads the first row or column. A sound is 0 outside of its samples.
+A picture is read between the four pixels around a place, clamped at its edge. The place is in pixels, from the centre
+of the first one; NaN reads the first row or column. A pixel with weight 0 takes no part: 0 times NaN, or times an
+infinity, would be NaN. A sound is 0 outside of its samples.
 """
 
 from __future__ import annotations
@@ -34,12 +35,10 @@ def _loaded(b: FunctionBuilder, name: str, address: WasmValue) -> WasmValue:
     return found if kind == "f64" else b.put("f64.promote_f32", found)
 
 
-def _located(lanes: SingleLane, coordinate: WasmValue, size: WasmValue) -> tuple[WasmValue, WasmValue, WasmValue]:
-    """The pixel at or before a coordinate, the next one, and how far the coordinate is on the way to it."""
+def _located(lanes: SingleLane, position: WasmValue, size: WasmValue) -> tuple[WasmValue, WasmValue, WasmValue]:
+    """The pixel at or before a place along an axis, the next one, and how far the place is on the way to it."""
     b = lanes.b
-    extent = b.put("f64.convert_i32_s", size)
-    position = lanes.sub(lanes.mul(coordinate, extent), lanes.real(0.5))
-    last = lanes.sub(extent, lanes.real(1))
+    last = lanes.sub(b.put("f64.convert_i32_s", size), lanes.real(1))
     position = lanes.select(lanes.lt(last, position), last, position)
     position = lanes.select(lanes.lt(lanes.real(0), position), position, lanes.real(0))
     whole = lanes.floor(position)
@@ -57,17 +56,17 @@ def _between(name: str) -> WasmFunction:
     left, right, across = _located(lanes, x, columns)
     upper, lower, down = _located(lanes, y, rows)
 
+    def between(before: WasmValue, after: WasmValue, share: WasmValue) -> WasmValue:
+        found = lanes.add(before, lanes.mul(lanes.sub(after, before), share))
+        return lanes.select(lanes.lt(lanes.real(0), share), found, before)
+
     def row(number: WasmValue) -> WasmValue:
         start = b.put("i32.mul", number, columns)
-        values = []
-        for column in (left, right):
-            place = b.put("i32.mul", b.put("i32.add", start, column), b.i32(step))
-            values.append(_loaded(b, name, b.put("i32.add", address, place)))
-        near, far = values
-        return lanes.add(near, lanes.mul(lanes.sub(far, near), across))
+        places = [b.put("i32.mul", b.put("i32.add", start, column), b.i32(step)) for column in (left, right)]
+        before, after = (_loaded(b, name, b.put("i32.add", address, place)) for place in places)
+        return between(before, after, across)
 
-    above, below = row(upper), row(lower)
-    found = lanes.add(above, lanes.mul(lanes.sub(below, above), down))
+    found = between(row(upper), row(lower), down)
     return b.function((found,), "a picture at a place, between four pixels")
 
 

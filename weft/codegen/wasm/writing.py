@@ -169,13 +169,13 @@ class WasmWriter:
             case "state":
                 return self._state(node)
             case "sample":
-                ticks, x, y = node.args
-                return self._sample(node, ticks, self.value(x), self.value(y))
+                return self._sample(node)
             case "picture":
                 place = self._sampled[node.attr.picture]
                 address, columns, rows = (self.word(place.offset + WORD * at) for at in range(3))
                 first = self.b.put("i32.add", address, self.b.i32(4 * node.attr.plane))
-                return self.b.call(PIXEL, "f64", first, columns, rows, *map(self.value, node.args))
+                places = map(self._position, node.args, (columns, rows))
+                return self.b.call(PIXEL, "f64", first, columns, rows, *places)
             case "fetch":
                 place = self._sampled[node.attr.picture]
                 address, samples = (self.word(place.offset + WORD * at) for at in range(2))
@@ -269,10 +269,22 @@ class WasmWriter:
             return self.given(("plane", ring.key, repr(ticks.attr), plane), lambda: self.plane(ring, cell, plane))
         return self.plane(ring, cell, plane)
 
-    def _sample(self, node: Node, ticks: Node, x: WasmValue, y: WasmValue) -> WasmValue:
-        ring = self._rings[node.attr.slot]
-        columns, rows = self.word(ring.size), self.word(ring.size + WORD)
-        return self.b.call(PLANE, "f64", self._plane_of(ring, ticks, node.attr.plane), columns, rows, x, y)
+    def _sample(self, node: Node) -> WasmValue:
+        ring, (ticks, *place) = self._rings[node.attr.slot], node.args
+        sizes = self.word(ring.size), self.word(ring.size + WORD)
+        # Along an axis that no remap moves, it is the pixel itself, since coordinates are rounded.
+        x, y = (
+            self.b.put("f64.convert_i32_s", self.at[axis]) if is_own else self._position(coordinate, size)
+            for axis, is_own, coordinate, size in zip(
+                (Rate.COLUMN, Rate.ROW), self.kernel.unmoved(node), place, sizes, strict=True
+            )
+        )
+        return self.b.call(PLANE, "f64", self._plane_of(ring, ticks, node.attr.plane), *sizes, x, y)
+
+    def _position(self, coordinate: Node, size: WasmValue) -> WasmValue:
+        """Where a coordinate is along an axis of this many pixels, from the centre of the first one."""
+        extent = self.given(("extent", size), lambda: self.b.put("f64.convert_i32_s", size))
+        return self.lanes.sub(self.lanes.mul(self.value(coordinate), extent), self.lanes.real(0.5))
 
     def store_state(self, stores: Sequence[Store]) -> None:
         """Stores new values of slots. They are all computed before the first of them is stored."""
