@@ -101,6 +101,14 @@ RANGES = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_waves_of_huge_angles_have_no_digits_but_stay_waves(name: str) -> None:
+    numbers = np.random.default_rng(2).uniform(1, 10, 300) * 10.0 ** np.arange(8, 308)
+    for x in (*SPECIAL, *map(float, numbers)):
+        found = function(name)(x)
+        assert abs(found) <= 1 + 1e-15 if math.isfinite(x) else math.isnan(found), (x, found)
+
+
 @pytest.mark.parametrize("name", RANGES)
 def test_within_a_range(name: str) -> None:
     low, high, relative, absolute = RANGES[name]

@@ -62,12 +62,13 @@ class _FunctionLanes(WasmLanes):
         return polynomial(self, rest, _EXPONENTIAL)
 
     def turns(self, x: WasmValue) -> WasmValue:
-        """An angle in turns, without whole ones: −½…½."""
+        """An angle in turns, without whole ones: −½…½. A huge angle has too few digits to determine that: what is left
+        of it may be any number, and is brought there, so that its sine stays between −1 and 1."""
         turns = self.nearest(self.mul(x, self.real(1 / math.tau)))
         rest = x
         for part in _TURN_PARTS:
             rest = self.sub(rest, self.mul(turns, self.real(part)))
-        return self.mul(rest, self.real(1 / math.tau))
+        return self.between(-0.5, self.mul(rest, self.real(1 / math.tau)), 0.5)
 
     def logarithm_parts(self, x: WasmValue) -> tuple[WasmValue, WasmValue]:
         """n and ln m, where x = m · 2ⁿ with m from √½ to √2, for a positive and finite x."""
