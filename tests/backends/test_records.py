@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -206,16 +207,29 @@ def test_the_time_may_be_a_zero_with_another_sign(opened: Open) -> None:
     assert shown == [255, 0, 255]
 
 
+class OnceANumber:
+    """A number the first time that it is asked for: so a frame fails while its inputs are filled in."""
+
+    def __init__(self) -> None:
+        self.was_asked = False
+
+    def __float__(self) -> float:
+        if self.was_asked:
+            raise OverflowError
+        self.was_asked = True
+        return 0.75
+
+
 def test_inputs_of_a_frame_that_fails_are_not_those_of_the_next(tmp_path: Path) -> None:
     text = "#slider a<v> = 0, 1, 0.4\n#slider b<v> = 0, 1, 0.4\ndisplay(me@x * a@v, me@x * b@v, fract(me@time))\n"
     backend, runner = CudaHere(tmp_path), ProgramRunner(ContextTable())
     compiled = ready(backend, unit_of(text), runner)
 
-    def at(tick: int, *turned: float) -> Env:
+    def at(tick: int, *turned: Any) -> Env:
         return Env(WIDE, HIGH, tick, float(tick), inputs=dict(zip(("a@v", "b@v"), turned, strict=True)))
 
     first = pixels(backend, compiled, at(0, 0.5, 0.5), runner)
-    for turned in ((0.75, 10**400), (10**400, 0.75)):  # too large
+    for turned in ((0.75, OnceANumber()), (OnceANumber(), 0.75)):
         with pytest.raises(DeviceLostError):
             backend.execute_subgraph(compiled, at(1, *turned), runner)
     assert pixels(backend, compiled, at(2, 0.5, 0.5), runner) == first
@@ -248,9 +262,28 @@ def test_an_error_of_opengl_is_told_at_the_end_of_the_frame(graphics: Graphics) 
     backend, runner = GlVisual(graphics), ProgramRunner(ContextTable())
     compiled = ready(backend, unit_of(RECORDED["the time"]), runner)
     backend.execute_subgraph(compiled, moment(1), runner)
-    compiled._fences[0] = 0  # it takes this for no fence
+    assert compiled._record is not None
+    compiled._record.calls.words[1] = 10**6  # there is no such program
     with pytest.raises(DeviceLostError, match="it answers with the error 0x501"):
         backend.execute_subgraph(compiled, moment(2), runner)
+
+def test_frames_have_fences_only_while_others_follow_them(graphics: Graphics) -> None:
+    from weft.backends.gl.graphics import GL
+
+    backend, runner = GlVisual(graphics), ProgramRunner(ContextTable())
+    compiled = ready(backend, unit_of(RECORDED["the time"]), runner)
+    for tick in range(1, 4):
+        backend.execute_subgraph(compiled, moment(tick), runner)
+        backend.sync()
+        assert not compiled._passed._fences
+    for tick in range(4, 9):
+        backend.execute_subgraph(compiled, moment(tick), runner)
+        assert len(compiled._passed._fences) == (tick > 4)
+    fences = [*compiled._passed._fences]
+    del compiled
+    gc.collect()
+    with graphics.drawing():
+        assert not any(GL.glIsSync(each) for each in fences)
 
 
 def test_what_varies_is_given_in_its_order() -> None:

@@ -9,19 +9,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from ctypes import c_double, c_int64, c_uint32
 from dataclasses import dataclass
+from struct import Struct
 from typing import Any, Final, TypeAlias
 
 from weft.backends.base import Env, PictureHandle, UniformReader
 from weft.backends.executors import Stillness
-from weft.backends.launch import TIME, Launch, StateMemory, are_same
+from weft.backends.launch import TIME, Launch, StateMemory
 from weft.backends.native.llvm import Address, function_of
 from weft.backends.prologue import LaunchPrologue, PrologueBlock, PrologueMachine
 from weft.codegen.clike.shader import Shader
 from weft.codegen.kernel import Kernel, Unit
 
-Inputs: TypeAlias = "tuple[float, tuple[float, ...], tuple[float, ...]]"
+Inputs: TypeAlias = "tuple[float, tuple[float, ...], tuple[float, ...], bytes]"
 """What a frame is computed from: the time, 0 where nothing depends on it, and the uniforms of its kernel, as a
-`UniformReader` gives them."""
+`UniformReader` gives them; and all of these by their bits."""
 
 # The most that a call is given. More than a function takes does no harm, by the conventions of all systems.
 _MOST = 11
@@ -234,8 +235,10 @@ class FrameRecord:
         self._own, self._given = (
             [_Places.of(name, machine, block) for name in names] for names in (uniforms.own, uniforms.given)
         )
-        self._known: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
-        """The last values of the uniforms."""
+        self._known: Inputs | None = None
+        """What the uniforms are filled in from."""
+        self._bits = Struct(f"{1 + len(uniforms.own) + len(uniforms.given)}d").pack
+        self._last_own = 8 * (1 + len(uniforms.own))
         at_scalar = {number: at for at, number in machine.reals}
         whole = {number: at // 2 for at, number in machine.wholes}
         copied = {
@@ -279,22 +282,23 @@ class FrameRecord:
     def inputs(self, env: Env) -> Inputs:
         """What a frame is computed from."""
         reader, time = self._reader, env.abstime if self._times else 0.0
-        return (time, *reader.read(env)) if reader.own or reader.given else (time, (), ())
+        own, given = reader.read(env) if reader.own or reader.given else ((), ())
+        own, given = own[: len(reader.own)], given[: len(reader.given)]  # more may follow
+        return time, own, given, self._bits(time, *own, *given)
 
     def forget(self) -> None:
         """Another launch has put its numbers in the place of those of the record."""
-        self._known = ((), ())
+        self._known = None
 
     def _give(self, inputs: Inputs, memory: StateMemory) -> None:
         """Fills in what follows from other inputs than the time, if they have changed, and from what is remembered."""
-        _, own, given = inputs
-        known_own, known_given = self._known
+        _, own, given, bits = inputs
+        known = self._known
         self.forget()  # in case that this is interrupted
-        if not are_same(known_own, own):
-            self._fill(self._own, known_own, own)
-        if not are_same(known_given, given):
-            self._fill(self._given, known_given, given)
-        self._known = own, given
+        self._fill(self._own, () if known is None else known[1], own)
+        if known is None or known[3][self._last_own :] != bits[self._last_own :]:
+            self._fill(self._given, () if known is None else known[2], given)
+        self._known = inputs
         for fill in self._fillers:
             fill(memory, self._nothing)
         wholes = self._block.wholes
@@ -322,10 +326,6 @@ class FrameRecord:
 _STOPPED = _AT["stopped"]
 
 
-def _are_same_inputs(before: Inputs | None, now: Inputs) -> bool:
-    return before == now and all(map(are_same, (before[:1], *before[1:]), (now[:1], *now[1:])))
-
-
 def _pairs(pairs: list[tuple[int, int]]) -> Any:
     """Pairs of numbers, one after the other."""
     flat = [number for pair in pairs for number in pair]
@@ -342,8 +342,8 @@ class RecordedSubgraph(ABC):
     may_record = False
     """Whether its ticks may have a record."""
     _record: FrameRecord | None = None
-    _recorded: Inputs | None = None
-    """What the record has drawn last from, unless another launch has drawn since."""
+    _recorded = b""
+    """What the record has drawn last from, by its bits, unless another launch has drawn since."""
 
     @property
     @abstractmethod
@@ -357,11 +357,11 @@ class RecordedSubgraph(ABC):
         if record is None or shape != record.shape:
             return None
         inputs = record.inputs(env)
-        if self.drawn is not None and not self.unit.kernel.remembers and _are_same_inputs(self._recorded, inputs):
+        if self.drawn is not None and self._recorded == inputs[3] and not self.unit.kernel.remembers:
             return self.drawn
         self.drawn = self.draw_by(record, inputs, env)
         self.stillness.forget()
-        self._recorded = inputs
+        self._recorded = inputs[3]
         return self.drawn
 
     def _first_record(self) -> FrameRecord | None:
@@ -382,6 +382,6 @@ class RecordedSubgraph(ABC):
 
     def forget_record(self) -> None:
         """Another launch draws, with its numbers in the place of those of the record."""
-        self._recorded = None
+        self._recorded = b""
         if self._record is not None:
             self._record.forget()

@@ -15,7 +15,7 @@ from weft.backends.base import Env, PictureHandle
 from weft.backends.card import CardCompiled, CardPictures, SampleChunk, ShaderCode, SoundCode, one_sample
 from weft.backends.executors import Stillness
 from weft.backends.gl.frame_calls import GlCall, GlFrameCalls, Target, detach, in_tiles, make, over_targets
-from weft.backends.gl.graphics import GL, ContextState, Graphics, fence, pass_fence
+from weft.backends.gl.graphics import GL, ContextState, Graphics, PassedFrames
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.programs import FRAME, OWN_REFUSED, LinkedPrograms, drawing, linked
 from weft.backends.gl.textures import (
@@ -116,11 +116,13 @@ class Canvas:
         self.before = before
         self.colours = [Texture(graphics, shape, wide=not shader.packed) for _ in range(shader.colour_targets)]
         self.limit = Texture(graphics, shape) if shader.stops else None
+        self.numbers = [each.number for each in (*self.colours, self.limit) if each is not None]
+        """All of its textures."""
 
     @property
     def targets(self) -> list[Target]:
-        """All of its textures."""
-        return [(each.number, None) for each in (*self.colours, self.limit) if each is not None]
+        """The same as targets."""
+        return [(number, None) for number in self.numbers]
 
     def begin_look(self) -> None:
         """Asks the card for the data that `stopped` needs, without waiting."""
@@ -185,12 +187,11 @@ class DrawPass(GlProgram):
 
     def given(self, place: ContextState, memory: GlMemory, canvas: Canvas) -> list[Any]:
         """What varies in the calls of its record that draw a tick. In the context of the place."""
-        targets = self._targets(memory, canvas)
-        flat = [number for target in targets for number in target if number is not None]
         if self.shader.tile is not None:
-            return flat
+            return [*[memory.layers(key).number for key in self._updated], *canvas.numbers]
+        targets = self._targets(memory, canvas)
         detach(place, len(targets))
-        return [place.target, *flat]
+        return [place.target, *[number for target in targets for number in target if number is not None]]
 
     def rehearse(
         self, place: ContextState, shape: tuple[int, int], pictures: Mapping[str, Picture], sources: PictureTextures
@@ -560,9 +561,6 @@ class ExposedStrand:
 
 # A subgraph on the graphics card: made ready in a context of its own, with programs, memory and pictures.
 
-# The number of pictures that are requested before the first wait. More would only add latency.
-_AHEAD = 2
-
 # Whether a loop reached its limit is checked only every 30 ticks.
 _LOOK = 30
 
@@ -582,10 +580,12 @@ class GlCompiled(CardCompiled):
     canvases: deque[Canvas]
     stillness: Stillness
     drawn: PictureHandle | None = None
-    _fences: deque[int] = field(default_factory=deque)
     _looks: list[Canvas] = field(default_factory=list)
     """What was drawn in the last tick, if that is to be checked."""
     _wide: DrawPass | None = None
+
+    def __post_init__(self) -> None:
+        self._passed = PassedFrames(self.graphics)
 
     @property
     def graphics(self) -> Graphics:
@@ -612,11 +612,10 @@ class GlCompiled(CardCompiled):
         canvas, memory, calls = self.canvases[0], self.memory, record.calls
         with self.graphics.drawing() as place:
             memory.complete()
-            while len(self._fences) < _AHEAD:
-                self._fences.append(fence())
-            calls.begin(memory, self.grid.given(place, memory, canvas), self._fences.popleft())
+            self._passed.begin()
+            calls.begin(memory, self.grid.given(place, memory, canvas))
             stopped = record.draw(inputs, memory)
-            self._fences.append(calls.result(-1))
+            self._passed.end()
         self.canvases.rotate(1)
         memory.advance()
         if stopped:
@@ -627,12 +626,11 @@ class GlCompiled(CardCompiled):
         self.forget_record()
         canvas = self.canvases[0]
         with self.graphics.drawing() as place:  # entered once: the reads of other subgraphs would each enter it
-            while len(self._fences) >= _AHEAD:  # waits for the picture before the last, if it is unfinished
-                pass_fence(self._fences.popleft())
+            self._passed.begin()
             before = self.stages.draw(place, self.memory, launch, self.sources)
             begun = self.grid.prepare(self.memory, launch)
             self.grid.draw(place, begun, self.memory, self.sources, canvas)
-            self._fences.append(fence())
+            self._passed.end()
             stopped = any(each.machine.loop_stopped for each in (*before, begun))
             stopped |= any_stopped(self._looks)
             self._looks = look([canvas, *self.stages.canvases]) if self.memory.ticks % _LOOK == 0 else []

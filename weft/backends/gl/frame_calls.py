@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.gl.graphics import FOREVER, GL, ContextState, Graphics, address_of
+from weft.backends.gl.graphics import GL, ContextState, Graphics, address_of
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.programs import FRAME, ShaderProgram
 from weft.backends.gl.textures import Buffer, attach
@@ -74,7 +74,7 @@ def in_tiles(images: Sequence[Any], pixels: Sequence[Any], shape: tuple[int, int
 
 
 class GlFrameCalls(CallList):
-    """The calls of a program over a picture, for machine code. The last one returns a fence."""
+    """The calls of a program over a picture, for machine code."""
 
     def __init__(
         self, graphics: Graphics, shader: Shader, program: ShaderProgram, words: npt.NDArray[np.uint32],
@@ -88,21 +88,19 @@ class GlFrameCalls(CallList):
             block.make_room(GL.GL_UNIFORM_BUFFER, words.nbytes, GL.GL_STREAM_DRAW)
         self._blocks = itertools.cycle(blocks)
         calls: list[GlCall] = [
-            ("glClientWaitSync", VARIES, GL.GL_SYNC_FLUSH_COMMANDS_BIT, FOREVER), ("glDeleteSync", VARIES),
             ("glUseProgram", program.number), ("glBindBufferBase", GL.GL_UNIFORM_BUFFER, FRAME, VARIES),
             ("glBufferSubData", GL.GL_UNIFORM_BUFFER, 0, words.nbytes, words.ctypes.data),
         ]  # fmt: skip
         for bound in shader.images:
             calls.append(("glActiveTexture", GL.GL_TEXTURE0 + program.units[bound.name]))
             calls.append(("glBindTexture", GL.GL_TEXTURE_2D_ARRAY, VARIES))
-        calls += [*drawing, ("glFenceSync", GL.GL_SYNC_GPU_COMMANDS_COMPLETE, 0)]
+        calls += drawing
         super().__init__([(address_of(name), *map(_plain, given)) for name, *given in calls])
 
-    def begin(self, memory: GlMemory, targets: Iterable[Any], fence: int) -> None:
-        """Fills in the textures and layers that a frame is drawn to, and the fence that is passed before. In a context
-        of the graphics."""
-        images = (memory.layers(key).number for key in self._images)
-        self.give([fence, fence, next(self._blocks).number, *images, *targets])
+    def begin(self, memory: GlMemory, targets: Iterable[Any]) -> None:
+        """Fills in the textures and layers that a frame is drawn to. In a context of the graphics."""
+        images = [memory.layers(key).number for key in self._images]
+        self.give([next(self._blocks).number, *images, *targets])
 
 
 def _plain(given: Any) -> Any:

@@ -96,9 +96,7 @@ def _may_call(extension: str | None) -> bool:
 platform.PLATFORM.checkExtension = _may_call
 
 
-__all__ = [
-    "FOREVER", "GL", "NEEDS_EGL", "DriverError", "address_of", "fence", "is_embedded", "parallel", "pass_fence", "plain"
-]  # fmt: skip
+__all__ = ["GL", "NEEDS_EGL", "DriverError", "address_of", "is_embedded", "parallel", "plain"]
 
 DriverError: type[Exception] = OpenGLError
 """The exception of a call if the driver lacks the function."""
@@ -116,25 +114,9 @@ def address_of(name: str) -> int:
     return ctypes.cast(found, ctypes.c_void_p).value or 0
 
 
-def fence() -> int:
-    """The address of a fence after all that was asked for so far. In a context."""
-    return ctypes.cast(GL.glFenceSync(GL.GL_SYNC_GPU_COMMANDS_COMPLETE, 0), ctypes.c_void_p).value or 0
-
-
-FOREVER = 2**63 - 1
-"""How long to wait for a fence, in nanoseconds."""
-
-
-def pass_fence(address: int) -> None:
-    """Waits until all before a fence is finished, and deletes it. In a context."""
-    found = ctypes.cast(address, GL.GLsync)
-    GL.glClientWaitSync(found, GL.GL_SYNC_FLUSH_COMMANDS_BIT, FOREVER)
-    GL.glDeleteSync(found)
-
-
 # The contexts that weft draws in: one for the thread that draws, and others in which programs are made ready.
 
-Kind: TypeAlias = Literal["texture", "buffer", "program"]
+Kind: TypeAlias = Literal["texture", "buffer", "program", "fence"]
 
 # Seconds to wait for a thread to leave a context.
 _LEAVE = 2.0
@@ -281,7 +263,9 @@ class Graphics:
         places = [partial(_Entrance, each) for each in preparing]
         self._preparing = WorkThreads("weft-graphics", places, GraphicsError) if places else None
         self._is_closed = False
-        self._gone: deque[tuple[Kind, int]] = deque()
+        self.finished = 0
+        """How often all commands for drawing have been waited for."""
+        self._gone: deque[tuple[Kind, Any]] = deque()
         self._own: dict[Callable[[Graphics], object], object] = {}
         with self._drawing:
             self.about = read_about()
@@ -340,7 +324,7 @@ class Graphics:
             reason = _LOST.get(GL.glGetGraphicsResetStatus(), reason)
         raise GraphicsError(f"{self.about.renderer}: {reason}")
 
-    def discard(self, kind: Kind, number: int) -> None:
+    def discard(self, kind: Kind, number: Any) -> None:
         """Deletes an object before the next drawing. May be called from any thread, in any state."""
         self._gone.append((kind, number))
 
@@ -353,6 +337,8 @@ class Graphics:
                     GL.glDeleteTextures([number])
                 case "buffer":
                     GL.glDeleteBuffers(1, [number])
+                case "fence":
+                    GL.glDeleteSync(number)
                 # llvmpipe crashes in one context if another context deletes a program that both have used.
                 case "program" if not self.about.software:
                     GL.glDeleteProgram(number)
@@ -368,12 +354,49 @@ class Graphics:
         """Waits until all commands have finished."""
         with self.drawing():
             GL.glFinish()
+            self.finished += 1
 
     def barrier(self) -> None:
         """Keeps later commands from reading before earlier ones have written."""
         with self.drawing():
             if self.about.able.computes:
                 GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
+
+
+# How long to wait for a fence, in nanoseconds.
+_FOREVER = 2**63 - 1
+
+# The frames that are asked for before the first wait. More would only add latency.
+_AHEAD = 2
+
+
+class PassedFrames:
+    """Keeps few frames under way. One has a fence as soon as another follows it: one that is waited for at once, with
+    all else that is under way, needs none."""
+
+    def __init__(self, graphics: Graphics) -> None:
+        self._graphics = graphics
+        self._fences: deque[Any] = deque()
+        self._last: int | None = None
+        """How often all was finished before the last frame, while that has no fence."""
+
+    def begin(self) -> None:
+        """Waits until few enough frames are under way for another one. In the context that draws."""
+        last, self._last = self._last, None
+        if last == self._graphics.finished:
+            self._fences.append(GL.glFenceSync(GL.GL_SYNC_GPU_COMMANDS_COMPLETE, 0))
+        while len(self._fences) >= _AHEAD:
+            fence = self._fences.popleft()
+            GL.glClientWaitSync(fence, GL.GL_SYNC_FLUSH_COMMANDS_BIT, _FOREVER)
+            GL.glDeleteSync(fence)
+
+    def end(self) -> None:
+        """A frame has been asked for."""
+        self._last = self._graphics.finished
+
+    def __del__(self) -> None:
+        for fence in self._fences:
+            self._graphics.discard("fence", fence)
 
 
 def read_about() -> DriverInfo:
