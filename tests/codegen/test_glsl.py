@@ -31,12 +31,12 @@ def main_of(shader: Shader) -> str:
 
 
 def test_a_shader_from_end_to_end() -> None:
-    assert shader_of("// A ramp.\nramp<v> = me@x * mouse@x\ndisplay(ramp@v)\n").text == """\
+    assert shader_of("// A ramp.\nramp<v> = me@x * mouse@wheel\ndisplay(ramp@v)\n").text == """\
 #version 330 core
 // visual/display → display.gray
 
 layout(std140) uniform Frame {
-    float mouse_x;  // mouse@x
+    float mouse_wheel;  // mouse@wheel
     int columns;
 } frame;
 
@@ -71,7 +71,7 @@ float share(float a, float b) {
 
 void main() {
     float me_x = share(gl_FragCoord.x, float(frame.columns));
-    pixel = vec4(vec3(number_or(me_x * frame.mouse_x, 0.0)), 1.0);
+    pixel = vec4(vec3(number_or(frame.mouse_wheel * me_x, 0.0)), 1.0);
 }
 """
 
@@ -87,7 +87,7 @@ void main() {
     float wave = sin(3.1415927 * (frame.sin_me_x_10_me_time + me_x * frame.wave_number));
     // 2: both = (wave@v + me@y) / 4 + 0.5
     float both = (me_y + wave) / frame.both_number + frame.both_number_2;
-    pixel = vec4(number_or(both, 0.0), number_or(both * both, 0.0), number_or(wave, 0.0), 1.0);
+    pixel = vec4(both, both * both, wave, 1.0);
 }
 """,
     ),
@@ -208,14 +208,17 @@ def test_names_of_the_language_are_left_alone() -> None:
 @pytest.mark.parametrize(
     ("value", "is_sure"),
     [
-        ("key@a", False), ("0.3", True), ("clamp(key@a, 0, 1)", True), ("-abs(clamp(key@a, 0, 1))", True),
-        ("max(key@a, 0) * 2", False), ("max(key@a, 0) + 2", True), ("max(key@a, 0) - max(key@b, 0)", False),
-        ("clamp(key@a, -1, 2) * clamp(key@b, 0, 1)", True), ("if key@a > 0 then 0.2 else clamp(key@b, 0, 1)", True),
-        ("if key@a > 0 then key@a else 1", False), ("fract(key@a)", False), ("1 / clamp(key@a, 0, 1)", False),
+        ("a", False), ("0.3", True), ("clamp(a, 0, 1)", True), ("-abs(clamp(a, 0, 1))", True),
+        ("max(a, 0) * 2", False), ("max(a, 0) + 2", True), ("max(a, 0) - max(b, 0)", False),
+        ("clamp(a, -1, 2) * clamp(b, 0, 1)", True), ("if a > 0 then 0.2 else clamp(b, 0, 1)", True),
+        ("if a > 0 then a else 1", False), ("fract(a)", False), ("1 / clamp(a, 0, 1)", False),
+        ("key@a", True), ("me@time * 2", True), ("s / 4", True), ("1 / s", False), ("sin(s) + sqrt(me@x * me@y)", True),
+        ("sqrt(s)", False), ("atan2(s, me@x)", True), ("far * far * far", False), ("prev(s)", False),
     ],
 )  # fmt: skip
 def test_what_is_never_nan_is_not_guarded(value: str, is_sure: bool) -> None:
-    text = shader_of(f"display({value}, 1, 1)\n", optimise=False).text
+    given = '#slider s<v> = -1, 3, 0 "s"\n#slider far<v> = 0, 1e30, 0 "far"\na = osc("/a")\nb = osc("/b")\n'
+    text = shader_of(f"{given}display({value}, 1, 1)\n", optimise=False).text
     assert ("number_or(" in text) is not is_sure
 
 

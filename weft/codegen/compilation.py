@@ -276,6 +276,7 @@ def _staged(
         last,
         coords=tuple(sorted({each for part in parts for each in part.coords})),
         uniforms=tuple(sorted({each for part in parts for each in part.uniforms})),
+        reaches=tuple(sorted({each for part in parts for each in part.reaches})),
         strands=tuple(sorted({each for part in parts for each in part.strands})),
         pictures=tuple(sorted({each for part in parts for each in part.pictures})),
         stages=tuple(stages),
@@ -470,6 +471,7 @@ class KernelBuilder:
             slots=tuple(slot for slot in lowered.slots if slot.key in self.slots) if self.points else lowered.slots,
             locals=tuple(self.locals),
             numbers=tuple([each.current for each in self.numbers]),
+            reaches=tuple(sorted(each for each in lowered.reaches if each[0] in self.uniforms)),
         )
 
     def allocate(self, place: Place, out: int, kind: ValueType) -> int:

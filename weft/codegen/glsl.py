@@ -94,7 +94,7 @@ _NEWER, _FUSES = "__VERSION__ >= 400", "defined(GL_NV_gpu_shader5)"
 
 # Functions with values that are wrong if a compiler reorders the terms that they are made of, and these values. It can
 # be told so from version 4.00 on, but then it finds fewer shorter ways.
-_ORDERED = frozenset({"modulo", "modulo_of_few", "rest_of", *CORRECTED})
+_ORDERED = frozenset({"modulo", "modulo_of_few", "near_modulo", "rest_of", *CORRECTED})
 _AS_WRITTEN = re.compile(r"^( +)(float (?:rest|left|nearer) = )", re.MULTILINE)
 
 

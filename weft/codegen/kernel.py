@@ -78,6 +78,8 @@ class Kernel:
     """How often the sides of its sweep are halved: that of the images that it computes."""
     numbers: tuple[float, ...] = ()
     """The numbers of the text that are inputs. Kernels that differ in these only have one structure."""
+    reaches: tuple[tuple[str, float], ...] = ()
+    """How large some of its uniforms may be: those of parameters (`Patch.reaches`)."""
 
     @property
     def alone(self) -> Kernel:
@@ -148,6 +150,7 @@ def from_json(data: Json) -> Kernel:
     made = {
         "sections": [_section_from_json(*section) for section in data["sections"]],
         "coords": [(name, Rate(rate)) for name, rate in data["coords"]],
+        "reaches": [tuple(each) for each in data.get("reaches", ())],
         "strands": [StrandRef(*names) for names in data["strands"]],
         "slots": [StateSlot(*slot) for slot in data["slots"]],
         "locals": [Allocation(name, Rate(rate), kind) for name, rate, kind in data["locals"]],
@@ -172,7 +175,7 @@ def _digest(kernel: Kernel, has_numbers: bool) -> str:
     head = (
         kernel.context, kernel.sweep, kernel.tick, kernel.outputs, kernel.uniforms, kernel.strands, kernel.pictures,
         kernel.slots, kernel.level, [(name, int(rate)) for name, rate in kernel.coords],
-        [(int(local.rate), local.type) for local in kernel.locals], len(kernel.numbers),
+        [(int(local.rate), local.type) for local in kernel.locals], len(kernel.numbers), *kernel.reaches,
     )  # fmt: skip
     found = hashlib.sha256(repr(head).encode())
     for section in kernel.sections:

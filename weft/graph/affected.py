@@ -23,7 +23,8 @@ _STRAND = re.compile(r"(?<![\w@])\d*([^\W\d]\w*)")
 _CALLED = re.compile(r"(?<![\w@])\d*([^\W\d]\w*)\b(?=(?:\s|//.*)*[(<])")
 
 Means = tuple[object, ...]
-"""What a name means: its statements. The range of a parameter does not count, so its outputs represent it here."""
+"""What a name means: its statements. Of the range of a parameter its reach counts alone, so this and its outputs
+represent it here."""
 
 
 class _Words(NamedTuple):
@@ -193,7 +194,7 @@ def _binding(statement: Statement) -> tuple[str, object]:
         case Binding() | CallBinding() | SpindleDefinition():
             return statement.name.name, statement
         case Parameter(name=name, outputs=outputs):
-            return name.name, tuple(output.name for output in outputs)
+            return name.name, (statement.reach, *(output.name for output in outputs))
     return "", None
 
 

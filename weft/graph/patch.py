@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import TypeAlias
 
 from weft.contexts import ContextSpec
@@ -131,6 +132,15 @@ class Patch:
     quantize: float | None = None
     media: Mapping[str, MediaHeader | None] = field(default_factory=dict)
     glides: bool = False
+
+    @property
+    def reaches(self) -> tuple[tuple[str, float], ...]:
+        """How large the outputs of parameters may be, by the names that kernels use; without those that may be any."""
+        return tuple(
+            (f"{each.name.name}@{output.name}", each.reach)
+            for each in self.parameters if isfinite(each.reach)
+            for output in each.outputs
+        )
 
     def parameter_values(self) -> dict[str, float]:
         """The start value of every output of a parameter, by the name that kernels use: `name@output`."""

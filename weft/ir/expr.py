@@ -397,6 +397,8 @@ class Lowered:
     """The times of the films that it shows, by the names of their pictures; evaluated before each tick."""
     borrowed: frozenset[str] = frozenset()
     """The slots that another subgraph advances, as it had them before its last tick."""
+    reaches: tuple[tuple[str, float], ...] = ()
+    """How large some inputs may be (`Patch.reaches`)."""
 
     @property
     def swept(self) -> list[Expr]:

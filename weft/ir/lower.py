@@ -206,7 +206,7 @@ class _Lowering:
         borrowed = frozenset(f"{prefix}{key}" for key in others - own)
         return Lowered(
             self.subgraph.name, spec.name, outputs, exposed, slots, updates, films=self.kept.films.outputs,
-            borrowed=borrowed,
+            borrowed=borrowed, reaches=self.patch.reaches,
         )
 
     def _slots_needed(self) -> set[object]:

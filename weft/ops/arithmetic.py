@@ -144,6 +144,7 @@ ARITHMETIC = (
         "div", "operator", params("a", "b"), "a divided by b; infinite or NaN when b is 0",
         fold=ieee.divide, vector="divide", native="div", clike="/",
         slopes=lambda a, b: (ieee.divide(1.0, b), ieee.divide(-a, b * b)),
+        interval=intervals.quotient,
         symbols=("/",), level=7, usual=about(-2, 2, 0.25, 4), example="me@x / 2", cost=4,
     ),
     OpSpec(
@@ -325,7 +326,7 @@ ROUNDING = (
     OpSpec(
         "floor", "builtin", params("x"), "the next whole number downwards",
         fold=ieee.floor, vector="floor", native="floor", clike="floor", keeps_finite=True,
-        usual=about(-6, 6), example="floor(me@x * 8) / 8",
+        interval=intervals.whole_below, usual=about(-6, 6), example="floor(me@x * 8) / 8",
     ),
     OpSpec(
         "ceil", "builtin", params("x"), "the next whole number upwards",

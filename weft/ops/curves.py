@@ -80,6 +80,7 @@ TRIGONOMETRY = (
     OpSpec(
         "atan2", "builtin", params("y", "x"), "the angle from -pi to pi of the direction (x, y)",
         fold=math.atan2, vector="arctan2", native=single.arctangent, double="atan2", clike="angle", keeps_finite=True,
+        interval=intervals.angle,
         slopes=lambda y, x: (ieee.divide(x, x * x + y * y), ieee.divide(-y, x * x + y * y)),
         example="atan2(me@y - 0.5, me@x - 0.5)", cost=20,
     ),

@@ -21,6 +21,7 @@ class Interval(NamedTuple):
 ANYWHERE = Interval(-math.inf, math.inf)
 UNIT = Interval(0.0, 1.0)
 WAVE = Interval(-1.0, 1.0)
+HALF_TURNS = Interval(-math.pi, math.pi)
 
 
 def number(value: float) -> Interval:
@@ -45,6 +46,13 @@ def product(a: Interval, b: Interval) -> Interval:
     return Interval(min(ends), max(ends))
 
 
+def quotient(a: Interval, b: Interval) -> Interval:
+    if b.low <= 0 <= b.high:
+        return ANYWHERE
+    ends = [x / y if math.isfinite(x) or math.isfinite(y) else 0.0 for x in a for y in b]
+    return Interval(min(ends), max(ends))
+
+
 def remainder(a: Interval, b: Interval) -> Interval:
     if b.low > 0:
         return Interval(0.0, min(a.high, b.high) if a.low >= 0 else b.high)
@@ -56,6 +64,11 @@ def remainder(a: Interval, b: Interval) -> Interval:
 def size(a: Interval) -> Interval:
     least = 0.0 if a.low <= 0 <= a.high else min(abs(a.low), abs(a.high))
     return Interval(least, a.size)
+
+
+def whole_below(a: Interval) -> Interval:
+    low, high = (float(math.floor(end)) if math.isfinite(end) else end for end in a)
+    return Interval(low, high)
 
 
 def root(a: Interval) -> Interval:
@@ -73,6 +86,10 @@ def choice(_condition: Interval, a: Interval, b: Interval) -> Interval:
 
 def wave(_angle: Interval) -> Interval:
     return WAVE
+
+
+def angle(_y: Interval, _x: Interval) -> Interval:
+    return HALF_TURNS
 
 
 def truth(*_operands: Interval) -> Interval:

@@ -7,6 +7,7 @@ is a tree ten thousand levels deep.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
@@ -296,6 +297,9 @@ class Use:
 ParameterKind: TypeAlias = Literal["slider", "toggle", "menu", "button", "xy", "color"]
 
 
+_REACHES = (1.0, 16.0, 256.0, 65536.0, math.inf)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Parameter:
     """`#slider #toggle #menu #button #xy #color`: one start value an output. A slider ranges over `low … high`, a menu
@@ -315,6 +319,11 @@ class Parameter:
     """Where the start values are written: one place for each, or one for a whole colour; none for a button."""
     options: tuple[str, ...] = ()
     """The options of a menu."""
+
+    @property
+    def reach(self) -> float:
+        """How large its values may be, as one of a few sizes: programs are made for these, and serve while it stays."""
+        return next(reach for reach in _REACHES if max(abs(self.low), abs(self.high)) <= reach)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -43,7 +43,7 @@ def test_which_sines_are_exact(text: str, is_exact: bool) -> None:
     assert has_exact_sine(program.text) == is_exact
     # Numbers that are no pixels are always computed to their last digits, and so is everything elsewhere.
     assert has_exact_sine(ProgramWriter(CudaVisual.dialect).code(unit, packed=False).grid.drawn.text)
-    assert not ProgramWriter(GlVisual.dialect).code(unit, packed=True).grid.drawn.sizes
+    assert "coarse" not in ProgramWriter(GlVisual.dialect).code(unit, packed=True).grid.drawn.text
 
 
 def test_a_number_may_be_turned_until_its_size_matters() -> None:

@@ -19,11 +19,12 @@ from weft.codegen.clike.language import (
     CodeLine, FrameBlock, Identifiers, Language, ProgramParts, Type, identifier, remark
 )
 from weft.codegen.clike.pieces import pieces_of
+from weft.codegen.clike.prelude import NEAR
 from weft.codegen.clike.reads import LEAVES, ExternalRead, VariablePlan, read_program
 from weft.codegen.clike.shader import (  # fmt: skip
     Bound, FirstLayer, OneOver, Part, PastCell, PastValue, Shader, image_to_write, one_over
 )
-from weft.codegen.clike.sure_numbers import SureNumbers, is_number_input
+from weft.codegen.clike.value_ranges import ValueRanges, is_number_input
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
 from weft.codegen.native.target import Head
 from weft.codegen.values import LoopBody, Node, Scalar, Section
@@ -275,14 +276,14 @@ class ShaderWriter:
         is_read = parts.kernel.sweep == "points"
         self._exact = exact_values(program, is_read) if language.exact else frozenset()
         self._signed = signed_zeros(program, not parts.packed)
-        self.sure = SureNumbers(program)
+        self.ranges = ValueRanges(parts.kernel, program, prologue, numbers)
         if parts.packed and language.coarse_sines is not None:
-            self._coarse, parts.sizes = coarse_waves(program, numbers)
+            self._coarse, parts.limits = coarse_waves(program, numbers)
         self.depth = 0
         self._budget: str | None = None
         """The variable that counts the steps of the nest that is being written."""
         self._variables: dict[Node, str] = {}
-        self._places: dict[Node, str] = {}
+        self._places: dict[Node, ExpressionText] = {}
         """The places above corners of cells."""
         self._shared: dict[object, str] = {}
         self._cited: set[tuple[str, int]] = set()
@@ -311,11 +312,13 @@ class ShaderWriter:
     def _write_cell(self, node: Node, folded: str, below: str) -> None:
         """Writes the corner of a cell as a whole number, after a place in as many bits."""
         self.cite(node)
-        name = self.name_of(node)
-        self._places[node] = place = self.names.new(f"{name}_place")
-        text = self._called(folded, [self.value(node.args[0])]).text
-        self.line(self.language.declared("float", place, text), node)
-        text = self._called(below, [ExpressionText(place)]).text
+        name, place = self.name_of(node), self.value(node.args[0])
+        if not (self.ranges.is_near(node) and node.args[0] in self._variables):
+            text = place.text if self.ranges.is_near(node) else self._called(folded, [place]).text
+            place = ExpressionText(self.names.new(f"{name}_place"))
+            self.line(self.language.declared("float", place.text, text), node)
+        self._places[node] = place
+        text = self._called(below, [place]).text
         self.line(self.language.declared("int", name, text), node)
         self._variables[node] = name
 
@@ -502,7 +505,12 @@ class ShaderWriter:
             if node.args[-1] in self._places:
                 return self._in_cell(node)
             if node.op == "bits_of" and node.args[0] not in self._variables:
-                return self._called("bits_of", [self.value(node.args[0].args[0])])
+                place = [self.value(node.args[0].args[0])]
+                if not self.ranges.is_near(node.args[0]):
+                    return self._called("bits_of", place)
+                return self.language.converted("u32", self._called(self.language.cells[1], place))
+        if node.op == "bits_of" and self.ranges.is_near(node.args[0]):
+            return self.language.converted("u32", self.language.converted("int", args[0]))
         if node.op in ("min", "max") and self.language.skips_nan and self._is_unsigned(node):
             return self._called(node.op, args)
         if node.op in ("min", "max"):
@@ -512,9 +520,9 @@ class ShaderWriter:
                 number = node.args[0 if known[0] else 1]
                 function = self.language.bound(node.op, number.attr if number.op == "const" else None)
                 return self._called(function, args if known[0] else args[::-1])
-            sure = [self.sure.is_never_nan(arg) for arg in node.args] if self._is_unsigned(node) else []
-            if any(sure):
-                return self._called(node.op, args if sure[0] else args[::-1])
+            for arg, other in ((0, 1), (1, 0)) if self._is_unsigned(node) else ():
+                if self.ranges.are_numbers([node.args[arg]]):
+                    return self._called(node.op, [args[arg], args[other]])
         is_itself = node.op in ("eq", "ne") and node.args[0] is node.args[1] and node.args[0].kind == "float"
         if is_itself and "is_number" in self.language.function_names:
             # A compiler may think that there is no NaN.
@@ -522,7 +530,7 @@ class ShaderWriter:
             return truth if node.op == "eq" else applied("!", [truth])
         if node.op == "mod" and node.args[1].op == "const":
             if node.args[1].attr == 1:
-                return self._called("fraction", args[:1])
+                return self._called(self._shorter("fraction", node.args[:1]), args[:1])
             if node.args[1].attr == 0:
                 return literal(self.language.real(nan))  # drivers may evaluate the division by 0 all the same
         if node.op == "div" and _is_zero(node.args[0]) and copysign(1, node.args[0].attr) > 0:
@@ -535,9 +543,11 @@ class ShaderWriter:
             return applied("*", [args[0], per])
         if node.op == "mod" and node.attr == FEW:
             per = per or applied("/", [literal(self.language.real(1.0)), args[1]])
-            return self._called("modulo_of_few", [*args, per])
+            return self._called(self._shorter("modulo_of_few", node.args), [*args, per])
         if node.op == "mod" and per is not None and is_number_input(node.args[1]):
             return self._called("modulo_by", [*args, per])
+        if node.op == "atan2" and self.language.spelling(OPS["atan2"]) in NEAR:
+            return self._called(self._shorter("angle", node.args), args)
         if node.op in _FEW_WAVES:
             return self._wave(node, args)
         if node.op == "sub" and node.args[1].op == "floor" and node.args[1].args[0] is node.args[0]:
@@ -551,6 +561,12 @@ class ShaderWriter:
         if node.op in ("sub", "div") and node.args[0] is node.args[1]:
             return self._called("nothing_of" if node.op == "sub" else "one_of", args[:1])
         return None
+
+    def _shorter(self, function: str, args: Sequence[Node]) -> str:
+        """The form of a function for operands that are neither NaN nor large, if that is known of these."""
+        near = NEAR.get(function)
+        is_there = near in self.language.function_names
+        return near if near is not None and is_there and all(map(self.ranges.is_near, args)) else function
 
     def _exact_ratio(self, node: Node, function: str, args: list[ExpressionText]) -> ExpressionText:
         """A quotient to the last digit. By a number that is an input, it is the sum of two products."""
@@ -569,8 +585,7 @@ class ShaderWriter:
         corner = self.value(node.args[-1])
         if node.op == "bits_of":
             return self.language.converted("u32", corner)
-        place = ExpressionText(self._places[node.args[1]])
-        above = applied("-", [place, self.language.converted("float", corner)])
+        above = applied("-", [self._places[node.args[1]], self.language.converted("float", corner)])
         # Of -0, which has no corner of its own sign, it would be -0.
         return applied("+", [above, literal(self.language.real(0.0))]) if node in self._signed else above
 
@@ -680,7 +695,8 @@ def write_program(writer: ShaderWriter) -> None:
     program, parts = writer.program, writer.parts
     writer.write(program.nodes)
     parts.outputs = [writer.as_real(node) for node in program.outputs]
-    parts.sure_outputs = [writer.sure.is_never_nan(node) for node in program.outputs]
+    parts.sure_outputs = [writer.ranges.are_numbers([node]) for node in program.outputs]
+    parts.limits = (*parts.limits, *writer.ranges.limits)
     for store in program.stores:
         slot = parts.kernel.slot(store.place.slot)
         if slot.image:

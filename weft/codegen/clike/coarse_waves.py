@@ -29,11 +29,10 @@ _DEPTH = 6
 
 
 class CoarseWaves(NamedTuple):
-    """The waves of a program whose absolute error counts, and for which sizes of numbers that holds (see
-    `Shader.sizes`)."""
+    """The waves of a program whose absolute error counts, and for which numbers that holds (see `Shader.limits`)."""
 
     waves: frozenset[Node]
-    sizes: tuple[tuple[int, float, float], ...]
+    limits: tuple[tuple[int, float, float], ...]
 
 
 def coarse_waves(program: Section, numbers: Sequence[float]) -> CoarseWaves:
@@ -42,8 +41,15 @@ def coarse_waves(program: Section, numbers: Sequence[float]) -> CoarseWaves:
     gains.follow(program)
     waves = (node for node in program.nodes if node.op in _WAVES)
     found = frozenset(node for node in waves if gains.of.get(node, math.inf) <= _MOST_GAIN)
-    sizes = tuple((place, *sizes) for place, sizes in sorted(gains.sizes.items()))
-    return CoarseWaves(found, sizes if found else ())
+    limits = tuple((place, *_on_its_side(numbers[place], *sizes)) for place, sizes in sorted(gains.sizes.items()))
+    return CoarseWaves(found, limits if found else ())
+
+
+def _on_its_side(number: float, least: float, most: float) -> tuple[float, float]:
+    """The range of a number that keeps its sign and has one of these sizes; of 0, any sign."""
+    if number == 0:
+        return -most, most
+    return (least, most) if number > 0 else (-most, -least)
 
 
 def _leading(nodes: Iterable[Node]) -> set[Node]:

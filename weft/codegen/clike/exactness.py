@@ -38,9 +38,6 @@ _PRODUCTS: Mapping[str, Set[int]] = MappingProxyType({
     "power": frozenset({0}), "select": frozenset({1, 2}),
 })  # fmt: skip
 
-# How many sums of sums are looked through.
-_DEPTH = 6
-
 _INEXACT = frozenset({"div", "sqrt"})
 
 _DIVISIONS = frozenset({"div", "mod"})
@@ -103,14 +100,7 @@ class _Jumping:
 def _keeps_its_sign(node: Node) -> bool:
     """Whether a sum has one sign with all operands that are near its own. Of squares, it is a length."""
     low, high = interval(node)
-    return low > 0 or high < 0 or (node.op in ("add", "sub") and (_is_square(node) or low >= 0))
-
-
-def _is_square(node: Node, depth: int = _DEPTH) -> bool:
-    """Whether a value is a square, or a sum of squares, the root of which is a length."""
-    if node.op == "add":
-        return depth > 0 and all(_is_square(arg, depth - 1) for arg in node.args)
-    return node.op == "mul" and node.args[0] is node.args[1]
+    return low > 0 or high < 0 or (node.op in ("add", "sub") and low >= 0)
 
 
 def _dividing(node: Node) -> Sequence[Node]:

@@ -139,8 +139,8 @@ class ProgramParts:
     """The keys of the image slots that share their memory with others."""
     stops: bool = False
     """Whether a loop may reach its limit. Then the body sets `stopped`."""
-    sizes: tuple[tuple[int, float, float], ...] = ()
-    """See `Shader.sizes`."""
+    limits: tuple[tuple[int, float, float], ...] = ()
+    """See `Shader.limits`."""
 
 
 Type: TypeAlias = Literal["float", "bool", "u32", "int", "two", "four"]
@@ -409,7 +409,7 @@ def document(
         packed=parts.packed,
         stores=tuple(place for place, _ in parts.stores),
         stops=parts.stops,
-        sizes=parts.sizes,
+        limits=parts.limits,
         calls=tuple(calls),
         functions=(first_function, after_functions),
         **facts,

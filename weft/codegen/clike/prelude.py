@@ -247,9 +247,15 @@ float power(float a, float b) {{
 }}""")
 
 
+NEAR: Mapping[str, str] = MappingProxyType(
+    {"fraction": "near_fraction", "modulo_of_few": "near_modulo", "angle": "near_angle"}
+)
+"""The shorter forms of functions, for operands that are neither NaN nor of more digits than a whole number may have."""
+
+
 ANGLES: Mapping[str, str] = MappingProxyType(functions_in(f"""\
-// The angle of the direction (x, y), from -π to π.
-float angle(float y, float x) {{
+// The angle of the direction (x, y), from -π to π, for numbers that are not NaN.
+float near_angle(float y, float x) {{
     float width = abs(x);
     float height = abs(y);
     float larger = max(width, height);
@@ -260,8 +266,12 @@ float angle(float y, float x) {{
     float turned = ratio + ratio * square * {polynomial_text("square", ARCTANGENT)};
     turned = width < height ? {real_text(math.pi / 2)} - turned : turned;
     turned = (bits_in(x) >> 31u) != 0u ? {real_text(math.pi)} - turned : turned;
-    turned = (bits_in(y) >> 31u) != 0u ? -turned : turned;
-    return is_number(x) && is_number(y) ? turned : not_a_number;
+    return (bits_in(y) >> 31u) != 0u ? -turned : turned;
+}}
+
+// The same for any x and y.
+float angle(float y, float x) {{
+    return is_number(x) && is_number(y) ? near_angle(y, x) : not_a_number;
 }}"""))
 """Angles of directions."""
 
@@ -280,12 +290,24 @@ float fraction(float x) {{
     return rest >= 1.0 ? {BELOW_1} : rest;
 }}
 
+// The same for a number that is not NaN.
+float near_fraction(float x) {{
+    return min(x - floor(x), {BELOW_1});
+}}
+
 // What is left of a after few whole turns of b, which is positive; per is about 1 / b.
 float modulo_of_few(float a, float b, float per) {{
     float turns = nearest(a * per);
 {few_upper}    float rest = {few_less};
     rest = rest < 0.0 ? rest + b : rest;
     return rest >= b ? b * {BELOW_1} : rest;
+}}
+
+// The same for numbers that are not NaN.
+float near_modulo(float a, float b, float per) {{
+    float turns = nearest(a * per);
+{few_upper}    float rest = {few_less};
+    return min(rest < 0.0 ? rest + b : rest, b * {BELOW_1});
 }}
 
 // A whole number times a scale less whole turns of size, to at most half of it. Exact for numbers below 2^24 and scales

@@ -214,8 +214,8 @@ class Shader:
     values."""
     functions: tuple[int, int] = (0, 0)
     """The lines of the text with these functions: the first, from 0, and the one after the last."""
-    sizes: tuple[tuple[int, float, float], ...] = ()
-    """The places of numbers that need a size for which it is precise enough, with the least and the largest."""
+    limits: tuple[tuple[int, float, float], ...] = ()
+    """The places of numbers of which it expects no more than a range, with the least and the largest."""
 
     @property
     def computes(self) -> bool:
@@ -263,10 +263,10 @@ class Forms(NamedTuple):
         return self.shaders[-1]
 
     def serves(self, numbers: Sequence[float]) -> bool:
-        """Whether these numbers have sizes that the programs are precise enough for."""
+        """Whether these numbers are within the limits of the programs."""
         return all(
-            least <= abs(numbers[place]) <= most
-            for shaders in self for shader in shaders for place, least, most in shader.sizes
+            least <= numbers[place] <= most
+            for shaders in self for shader in shaders for place, least, most in shader.limits
         )
 
     def with_numbers(self, numbers: tuple[float, ...]) -> Forms:

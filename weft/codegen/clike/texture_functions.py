@@ -91,7 +91,7 @@ float sampled(sampler2DArray images, int layer, float x, float y) {
     return across.y > 0.0 ? rows.x + (rows.y - rows.x) * across.y : rows.x;
 }"""),
     **{name: PRELUDE[name] for name in CORRECTED},
-    "modulo_of_few": FUSED["modulo_of_few"],
+    **{name: FUSED[name] for name in ("modulo_of_few", "near_modulo")},
 })
 """Those of these functions, and of the prelude, that differ from version 4.00 on: four pixels are read at once, and
 terms are computed as written. By `fma`, a driver may round the product, too, as Mesa does on the processor: where that

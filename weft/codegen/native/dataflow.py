@@ -12,7 +12,7 @@ from weft.codegen.kernel import LOOP_STEPS, Kernel
 from weft.codegen.values import LoopBody, Node, Section, operands, operands_within
 from weft.ir.rates import Rate
 from weft.ops import OPS, ieee
-from weft.ops.intervals import ANYWHERE, Interval, number
+from weft.ops.intervals import ANYWHERE, UNIT, Interval, either, number
 
 # Rough costs of values, in additions. They decide what is worth a branch or another thread. These are the costs of
 # operations that are not in the table of operators and builtins.
@@ -138,14 +138,27 @@ def interval(
         return number(value)
     if node.op in ("scalar", "line"):
         return given(node)
+    return interval_from(node, lambda arg: interval(arg, given, numbers, depth - 1) if depth else ANYWHERE, numbers)
+
+
+def interval_from(node: Node, of: Callable[[Node], Interval], numbers: Sequence[float] = ()) -> Interval:
+    """The interval of a value that is no leaf, from those `of` its operands."""
     if node.op in ("add", "sub") and (most := _turned(node, numbers)) is not None:
         return Interval(-most, most)
+    if node.op == "add" and (ends := _mixed(node)) is not None and _is_share(of(ends[2])):
+        return either(of(ends[0]), of(ends[1]))
+    if node.op == "mul" and (eased := _eased(node)) is not None and _is_share(of(eased)):
+        return UNIT
+    if node.op == "sub" and node.args[1].op == "floor" and node.args[1].args[0] is node.args[0]:
+        return UNIT
     if node.op == "sub" and (found := _reduced(node, numbers)) is not None:
         return found
     row = OPS.get(node.op)
     if row is None:
         return ANYWHERE
-    found = row.interval_of(*(interval(arg, given, numbers, depth - 1) if depth else ANYWHERE for arg in node.args))
+    found = row.interval_of(*map(of, node.args))
+    if node.op == "mul" and node.args[0] is node.args[1]:
+        return Interval(max(0.0, found.low), found.high)
     if node.op not in ("min", "max"):
         return found
     # An operand that is a constant and not NaN is a limit.
@@ -155,6 +168,30 @@ def interval(
         return found
     low, high = found
     return Interval(max(low, limit), high) if node.op == "max" else Interval(low, min(high, limit))
+
+
+def _is_share(interval: Interval) -> bool:
+    return interval.low >= 0 and interval.high <= 1
+
+
+def _mixed(node: Node) -> tuple[Node, Node, Node] | None:
+    """a, b and t of a sum a + (b − a)·t; None for others."""
+    for a, product in (node.args, node.args[::-1]):
+        for difference, t in (product.args, product.args[::-1]) if product.op == "mul" else ():
+            if difference.op == "sub" and difference.args[1] is a:
+                return a, difference.args[0], t
+    return None
+
+
+def _eased(node: Node) -> Node | None:
+    """t of a product t·t·(3 − 2·t); None for others."""
+    for square, rest in (node.args, node.args[::-1]):
+        if square.op != "mul" or square.args[0] is not square.args[1] or rest.op != "sub":
+            continue
+        t, (three, twice) = square.args[0], rest.args
+        if three.op == "const" and three.attr == 3 and affine(twice) == (t, 2, 0):
+            return t
+    return None
 
 
 def _turned(node: Node, numbers: Sequence[float]) -> float | None:
