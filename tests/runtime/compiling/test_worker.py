@@ -390,6 +390,22 @@ def test_a_text_does_not_wait_for_what_is_prepared_in_a_pause(patch: Path) -> No
         process.end()
 
 
+def test_a_process_that_works_does_not_start_when_it_is_asked_again(patch: Path) -> None:
+    """A text that waits for the one before it is not said to wait for the start of the compiler."""
+    process = CompileProcess(Setup(str(patch), "cpu"))
+    try:
+        assert process.is_starting
+        process.ask(Saved(COUNTING.encode(), 0.0), Moment())
+        assert process.answer(CompileResult, lambda: False) is not None
+        process.ask(Saved(COUNTING.encode(), 0.0), Moment())
+        assert not process.is_starting
+        process.end()
+        process.start()
+        assert process.is_starting
+    finally:
+        process.end()
+
+
 @pytest.mark.long
 def test_an_answer_belongs_to_its_own_text(patch: Path) -> None:
     process = CompileProcess(Setup(str(patch)))

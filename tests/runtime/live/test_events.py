@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from weft.errors import WeftError
-from weft.runtime.live.events import EventLog, FrameFigures, FrameStats
+from weft.runtime.compiling.compiler import Saved
+from weft.runtime.live.events import EventLog, FrameFigures, FrameStats, Reporter
 
 
 def events(path: Path) -> list[dict[str, object]]:
@@ -147,3 +148,13 @@ def test_late_frames_count_as_dropped() -> None:
     figures = [stats.shown(moment) for moment in moments][-1]
     assert figures == FrameFigures(96.0, 10.0, 10.0, 40.0, 4)
     assert asdict(figures) == {"fps": 96.0, "p50_ms": 10.0, "p95_ms": 10.0, "p99_ms": 40.0, "dropped": 4}
+
+
+def test_a_text_that_waits_for_the_compiler_and_then_takes_long_is_told_of_in_this_order() -> None:
+    said: list[str] = []
+    reporter = Reporter(EventLog(None), echo=said.append)
+    saved, later = Saved(b"", time.monotonic() - 2, name="a.weft"), Saved(b"", time.monotonic() - 2, name="a.weft")
+    for text, is_starting in ((saved, True), (saved, True), (saved, False), (saved, False), (later, False)):
+        reporter.waiting(text, is_starting)
+    compiled = "a.weft is still being compiled; another save takes its place"
+    assert said == ["the compiler is still starting", compiled, compiled]

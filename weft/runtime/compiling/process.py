@@ -209,9 +209,9 @@ class CompileProcess:
         return self._number
 
     @property
-    def has_begun(self) -> bool:
-        """Whether it works on the text. For any thread."""
-        return self._began is not None
+    def is_starting(self) -> bool:
+        """Whether it has not begun any text since it was started. For any thread."""
+        return self._is_new
 
     def answer(self, kind: type[T], give_up: Callable[[], bool]) -> T | None:
         """The next answer of this kind to the last request. A text is answered by its result, and then by the verdict

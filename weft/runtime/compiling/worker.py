@@ -321,8 +321,8 @@ class CompileWorker:
 
     @property
     def is_starting(self) -> bool:
-        """Whether the process has not begun the current text yet."""
-        return not self._process.has_begun
+        """Whether the process has not begun any text yet."""
+        return self._process.is_starting
 
     def close(self) -> None:
         """Ends the thread and its process at once."""

@@ -364,6 +364,8 @@ class Reporter:
     """The file of the program that was swapped in last."""
     _waited_for: Saved | None = None
     """The last text that was reported to take long."""
+    _waiting_words: str = ""
+    """What was said about it."""
 
     def begin(self) -> None:
         """Notes that a new program begins to play."""
@@ -387,8 +389,8 @@ class Reporter:
             return
         words = f"{Path(saved.name).name} is still being compiled; another save takes its place"
         words = "the compiler is still starting" if is_starting else words
-        if saved is not self._waited_for:
-            self._waited_for = saved
+        if saved is not self._waited_for or words != self._waiting_words:
+            self._waited_for, self._waiting_words = saved, words
             self.echo(words)
         # The note stays as long as the wait.
         self.notices.note(words)
