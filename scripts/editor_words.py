@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from weft.contexts import context_table
+from weft.disk import replacing
 from weft.names import RESERVED
 from weft.ops import BUILTINS, CONSTANTS, STATE, WORDS
 from weft.sources import SOURCES
@@ -88,9 +89,11 @@ _LINES: Mapping[str, Callable[[str, Sequence[str]], list[str]]] = {
 _BLOCK = re.compile(r"(?m)^(?P<begin>\S* words: (?P<kind>\w+).*\n)[\s\S]*?(?P<end>^\S* words end$)")
 
 
-def _with_words(text: str, write: Callable[[str, Sequence[str]], list[str]]) -> str:
-    """A text with the words of today."""
-    listed = words()
+def _with_words(path: Path, write: Callable[[str, Sequence[str]], list[str]]) -> str:
+    """The text of a file, with the words of today."""
+    text, listed = path.read_text("utf-8"), words()
+    if _BLOCK.search(text) is None:
+        sys.exit(f"{path}: it has no place for words, and may be damaged; git restores it")
 
     def block(found: re.Match[str]) -> str:
         lines = write(found["kind"], listed[found["kind"]])
@@ -169,7 +172,7 @@ def textmate() -> str:
 
 def files() -> dict[Path, str]:
     """What the files with words should be."""
-    found = {FOLDER / path: _with_words((FOLDER / path).read_text("utf-8"), write) for path, write in _LINES.items()}
+    found = {FOLDER / path: _with_words(FOLDER / path, write) for path, write in _LINES.items()}
     return {**found, FOLDER / _HELIX: _for_helix(found[FOLDER / _QUERIES]), FOLDER / _TEXTMATE: textmate()}
 
 
@@ -183,8 +186,13 @@ def main() -> int:
             print(f"{path}: not the words of today; scripts/editor_words.py writes them")
             wrong = 1
         else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, "utf-8")
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                # Whole or not at all: another one of this script reads it, and writes what it has read.
+                with replacing(path) as temporary:
+                    temporary.write_text(text, "utf-8")
+            except OSError as problem:
+                sys.exit(f"{path} cannot be written: {problem.strerror}")
     return wrong
 
 
