@@ -495,6 +495,12 @@ def installs(extra: str) -> str:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """A hint with the closest known name, if one is close. The last part of a name with points counts twice."""
+    close = closest(name, known)
+    return f'{CLOSE_NAME} "{close}"?' if close is not None else None
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that `did_you_mean` has in its hint; None if none is close."""
     name, candidates = name[:LONGEST_WORD], list(known)
     if len(candidates) > _LIKELY:
         likely = _likely(name, candidates)
@@ -503,8 +509,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
             ends = dict.fromkeys(_likely(last, dict.fromkeys(map(_last_part, candidates))))
             likely += [each for each in candidates if _last_part(each) in ends]
         candidates = likely
-    close = _closest(name, candidates)
-    return f'{CLOSE_NAME} "{close}"?' if close is not None else None
+    return _closest(name, candidates)
 
 
 def _closest(name: str, candidates: Iterable[str]) -> str | None:

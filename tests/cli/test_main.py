@@ -94,7 +94,8 @@ def test_a_file_that_may_not_be_read(weft, command):
 @pytest.mark.parametrize(
     ("args", "words"),
     [(["render", "plain.weft", "-o", "shut/a.png"], "shut/a.png cannot be written: Permission denied"),
-     (["render", "plain.weft", "-o", "shut/a%d.png", "--to", "1"], "shut/a0.png cannot be written: Permission denied"),
+     (["render", "plain.weft", "-o", "shut/a%d.png", "--to", "1"],
+      "shut/a0.png cannot be written: Permission denied; the same command continues from there"),
      (["new", "shut/sub/a"], "there is no folder shut/sub (make it with: mkdir -p shut/sub)"),
      (["run", "shut/a.weft", "--headless"], "shut/a.weft cannot be read: permission denied")],
 )  # fmt: skip
@@ -102,6 +103,26 @@ def test_a_folder_that_may_not_be_entered(weft, args, words):
     (weft.folder / "shut").mkdir(0)
     assert _as_anybody(weft, *args) == f"weft: {words}"
 
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [("helo.weft", 'did you mean "hello.weft"?'), ("hello", 'did you mean "hello.weft"?'),
+     ("Hello.wft", 'did you mean "hello.weft"?'), ("sub dir/helo.weft", 'did you mean "sub dir/hello.weft"?'),
+     ("nowhere/hello.weft", "there is no folder nowhere"), ("sub dir", "its patches are sub dir/*.weft")],
+)  # fmt: skip
+def test_a_patch_that_is_nearly_named_is_found(weft, typed, hint):
+    (weft.folder / "sub dir").mkdir()
+    weft.file("hello.weft", "display(me@x)")
+    weft.file("sub dir/hello.weft", "display(me@x)")
+    assert weft("check", typed, code=3).stderr.endswith(f"({hint})\n")
+    if typed != "sub dir":
+        assert weft("run", typed, "--headless", code=3).stderr.endswith(f"({hint})\n")
+
+
+def test_a_patch_that_is_like_no_other_is_only_missing(weft):
+    weft.file("hello.weft", "display(me@x)")
+    assert weft("check", "symphony.weft", code=3).stderr.endswith("there is no such file\n")
 
 
 @pytest.mark.parametrize("folder", ["sub dir", ".", ""])

@@ -227,7 +227,8 @@ def test_what_cannot_be_rendered(small):
     small.file("mute.weft", "audio(me@x)\n")
     assert "nothing to show" in small("render", "mute.weft", "-o", "a.png", code=1).stderr
     assert "nosuch.weft cannot be read" in small("render", "nosuch.weft", "-o", "a.png", code=3).stderr
-    assert "there is no folder" in small("render", "time.weft", "-o", "none/a.png", code=3).stderr
+    missing = small("render", "time.weft", "-o", "none/a.png", code=3).stderr
+    assert missing == "weft: there is no folder none (make it with: mkdir -p none)\n"
     assert "metal" in small("render", "time.weft", "-o", "a.png", "--backend", "metal:99", code=3).stderr
 
 

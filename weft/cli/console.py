@@ -137,6 +137,12 @@ def make_folder(path: Path) -> None:
         raise Missing(f"{path} cannot be made: {problem.strerror}") from problem
 
 
+def no_folder(folder: Path) -> str:
+    """The words for a folder that is missing, and what to do."""
+    hint = "it is a file" if os.path.lexists(folder) else f"make it with: mkdir -p {system.quoted(str(folder))}"
+    return f"there is no folder {folder} ({hint})"
+
+
 def new_path(file: str) -> Path:
     """The path of a patch that is to be called `file`. Raises Missing if it is taken: nothing is ever overwritten."""
     from weft.syntax.scanner import ENDING  # and with it all operators, which most of what is told does not need
@@ -145,10 +151,8 @@ def new_path(file: str) -> Path:
         example = os.path.join(file, "hello" + ENDING)
         raise Missing(f"{file or 'the empty name'} is not the name of a file (name one, such as {example})")
     path = Path(file if file.endswith(ENDING) else file + ENDING)
-    folder = str(path.parent)
-    if not os.path.isdir(folder):
-        hint = "it is a file" if os.path.lexists(folder) else f"make it with: mkdir -p {system.quoted(folder)}"
-        raise Missing(f"there is no folder {folder} ({hint})")
+    if not os.path.isdir(path.parent):
+        raise Missing(no_folder(path.parent))
     if os.path.lexists(path):
         raise Missing(f"{path} is there already, and stays as it is (choose another name)")
     return path

@@ -30,7 +30,7 @@ from weft.backends.native.executor import ExactExecutor
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, contexts_of, warnings_of
 from weft.cli.arguments import ALLOW, FILE, SAMPLES, SIZE, NumberRange, check_windows, compile_file, setting_overrides
-from weft.cli.console import Missing, replacing_file, say, show
+from weft.cli.console import Missing, no_folder, replacing_file, say, show
 from weft.codes.rows import ERRORS
 from weft.contexts import AUDIO, VISUAL
 from weft.disk import new_file
@@ -267,7 +267,7 @@ def _check_out(
     if ending == ".png" and sheet is None and bool(numbered) != (span.time is None):
         raise click.UsageError("a sequence needs both a number such as %04d in OUT, and --to or --duration")
     if not os.path.isdir(Path(out).parent):
-        raise Missing(f"there is no folder {Path(out).parent}")
+        raise Missing(no_folder(Path(out).parent))
     if os.path.isdir(out):
         raise Missing(f"{out} is a folder")
     return ending

@@ -24,7 +24,7 @@ from weft.child import Child
 from weft.cli.arguments import (
     ALLOW, SAMPLES, SIZE, NumberRange, check_windows, comes_with_weft, setting_overrides, shipped_patches
 )
-from weft.cli.console import Missing, call, exit_code_of, mention, mention_all, show
+from weft.cli.console import Missing, call, exit_code_of, mention, mention_all, no_folder, show
 from weft.codes.rows import INTERRUPTED
 from weft.contexts import AUDIO, COMPUTE, LIGHTS, MIDI, OSC_SEND, VISUAL
 from weft.errors import WeftError, error, event_fields, visible
@@ -58,6 +58,7 @@ from weft.runtime.screens.warp import Warp, WarpError, warp_from_words
 from weft.runtime.sound.device import chosen, look
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundOptions
+from weft.syntax.includes import meant_by
 from weft.syntax.scanner import ENDING
 
 if TYPE_CHECKING:
@@ -403,7 +404,7 @@ class _RunOptions:
             if self.record.suffix.lower() not in LIVE_CODECS:
                 raise click.UsageError(f"--record writes {', '.join(LIVE_CODECS)}; weft render writes others")
             if not os.path.isdir(self.record.parent):
-                raise Missing(f"there is no folder {self.record.parent}")
+                raise Missing(no_folder(self.record.parent))
             if (missing := missing_encoder()) is not None:
                 raise Missing(missing)
         if self.fps == _MONITOR and (self.headless or self.terminal):
@@ -648,6 +649,8 @@ def _instead_of(path: Path) -> str | None:
     with suppress(Missing):
         if (name := str(path).removesuffix(ENDING)) in shipped():
             return f"{call('examples', name)} plays the one that comes with weft"
+    if (hint := meant_by(str(path))) is not None:
+        return hint
     may_be_made = os.access(path.parent, os.W_OK | os.X_OK)
     return f"{call('new', path)} writes a patch to begin with" if may_be_made else None
 

@@ -11,7 +11,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Final
 
-from weft.errors import Diagnostic, Report, Source, Span, WeftError, did_you_mean, steps_of
+from weft.errors import CLOSE_NAME, Diagnostic, Report, Source, Span, WeftError, closest, did_you_mean, steps_of
 from weft.permissions import DEFAULT_PERMISSIONS, Permissions, Reach, real_path
 from weft.syntax.ast import Include, Program, Statement, Use
 from weft.syntax.decoder_files import DECODER_ENDING, DecoderFileError, decoder_text
@@ -187,7 +187,31 @@ def open_source(path: str) -> Source:
     try:
         return Source(path, read_stream(int(stream[1] or 0)) if stream else read_text(path))
     except UnreadableError as failure:
-        raise WeftError(Diagnostic.of("unreadable-file", f"{path} cannot be read: {failure}")) from failure
+        words = f"{path} cannot be read: {failure}"
+        raise WeftError(Diagnostic.of("unreadable-file", words, hint=meant_by(path))) from failure
+
+
+def meant_by(path: str) -> str | None:
+    """What may have been meant by a path that is no file: a patch next to it with a similar name, or those in it."""
+    folder, name = os.path.split(path)
+    if os.path.isdir(path):
+        return f"its patches are {os.path.join(path, '*' + ENDING)}" if _patches_in(path) else None
+    if os.path.lexists(path):
+        return None
+    if folder and not os.path.isdir(folder):
+        return f"there is no folder {folder}"
+    stems = [each.removesuffix(ENDING) for each in _patches_in(folder or os.curdir)]
+    # Of the name without its ending, which all have.
+    close = name if name in stems else closest(os.path.splitext(name)[0], stems)
+    return None if close is None else f'{CLOSE_NAME} "{os.path.join(folder, close + ENDING)}"?'
+
+
+def _patches_in(folder: str) -> list[str]:
+    """The names of the patches in a folder; none if it cannot be read."""
+    try:
+        return sorted(filter(is_patch_name, os.listdir(folder)))
+    except OSError:
+        return []
 
 
 def stdin_source() -> Source:
