@@ -14,6 +14,7 @@ from tests.support.c_programs import frames
 from tests.support.devices import DRAWING, cuda, device, embedded_graphics, executor_on, graphics, opencl, wgpu
 from tests.support.kernels import MACHINES, launch_of
 from tests.support.parity.cases import Case, case_of
+from tests.test_generated_parity import SecondTier
 from weft.backends.executors import Executor
 from weft.backends.launch import Floats, StateMemory, resample, sample
 from weft.backends.vm import ReferenceExecutor
@@ -51,9 +52,17 @@ CASES = [
 ]
 
 
-def image_of(shape: tuple[int, int]) -> Floats:
-    """An image with some pixels that are NaN or infinite, at the edges and within, alone and beside each other."""
+# The machines, and machine code as it is made in the background.
+EXECUTORS = {**MACHINES, "second tier": SecondTier(), "second tier, short vectors": SecondTier(lanes=4)}
+
+
+def image_of(shape: tuple[int, int], stripes: str = "") -> Floats:
+    """An image with some pixels that are NaN or infinite, at the edges and within, alone and beside each other; or each
+    other row or column of it."""
     made = np.random.default_rng(1).random(shape).astype(np.float32).astype(np.float64)
+    if stripes:
+        made[{"rows": np.s_[1::2], "columns": np.s_[:, 1::2]}[stripes]] = np.nan
+        return made
     made[1, 1] = made[4, 9] = made[4, 10] = np.nan
     made[0, 5] = made[6, 0] = made[-1, 12] = np.inf
     made[2, 12] = made[3, -1] = -np.inf
@@ -67,19 +76,19 @@ def case(shape: tuple[int, int], read: str, maps: str) -> Case:
     return case_of(text, moments=(0.7,), shape=shape)
 
 
-def memory_of(given: Case, reals: type) -> StateMemory:
+def memory_of(given: Case, reals: type, stripes: str = "") -> StateMemory:
     """Memory with such an image in each tick."""
     shape = given.launches[0].shape
     memory = StateMemory(given.kernel.slots, shape, reals)
     for slot in given.kernel.slots:
         ring = memory.ring(slot.key)
         for cell in ring:
-            cell[...] = image_of(shape)
+            cell[...] = image_of(shape, stripes)
     return memory
 
 
-def shown(given: Case, executor: Executor) -> Floats:
-    memory = memory_of(given, executor.widest)
+def shown(given: Case, executor: Executor, stripes: str = "") -> Floats:
+    memory = memory_of(given, executor.widest, stripes)
     return np.array(executor.load(given.kernel).planes(memory, given.launches[0]), np.float64)[0]
 
 
@@ -89,10 +98,33 @@ def expected(shape: tuple[int, int], read: str, maps: str) -> Floats:
 
 
 @pytest.mark.parametrize(("shape", "read", "maps"), CASES)
-@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("machine", EXECUTORS)
 def test_machines_agree(machine: str, shape: tuple[int, int], read: str, maps: str) -> None:
-    found = shown(case(shape, read, maps), MACHINES[machine])
+    found = shown(case(shape, read, maps), EXECUTORS[machine])
+    assert not EXECUTORS[machine].refusals.take()
     np.testing.assert_allclose(found, expected(shape, read, maps), atol=1e-5)
+
+
+LEFT_ALONE = {"moved along x": "rows", "a column": "rows", "moved along y": "columns", "a row": "columns"}
+
+@pytest.mark.parametrize("name", LEFT_ALONE)
+@pytest.mark.parametrize("read", [*READS.values(), "past@v(past@k ~ me@y * 3, {})"])
+@pytest.mark.parametrize("machine", EXECUTORS)
+def test_machines_leave_stripes_as_they_are(machine: str, read: str, name: str) -> None:
+    check_stripes(EXECUTORS[machine], read, name)
+    assert not EXECUTORS[machine].refusals.take()
+
+
+@pytest.mark.parametrize("name", LEFT_ALONE)
+@pytest.mark.parametrize("language", DRAWING)
+def test_devices_leave_stripes_as_they_are(language: str, name: str, request: pytest.FixtureRequest) -> None:
+    check_stripes(executor_on(language, request), READS["the last tick"], name)
+
+
+def check_stripes(executor: Executor, read: str, name: str) -> None:
+    """What is NaN in every second row stays there, if nothing moves along y."""
+    found = shown(case(INEXACT, read, UNMOVED[name]), executor, LEFT_ALONE[name])
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(image_of(INEXACT, LEFT_ALONE[name])))
 
 
 @pytest.mark.parametrize(("shape", "read", "maps"), CASES)

@@ -212,7 +212,7 @@ def locate(coordinate: npt.ArrayLike, size: int, stride: int, offset: npt.ArrayL
     np.subtract(across, 0.5, out=across)
     np.fmax(across, 0.0, out=across)
     np.fmin(across, size - 1.0, out=across)
-    if across.ndim < 2 or 1 in across.shape:
+    if np.ndim(coordinate) < 2 or 1 in np.shape(coordinate):
         # The coordinates of a line may be those of the pixels themselves. Others are rarely those of any pixel.
         np.rint(across, out=scratch)
         np.copyto(across, scratch, where=(scratch + across.dtype.type(0.5)) / across.dtype.type(size) == coordinate)

@@ -52,7 +52,8 @@ TEXTS = {
         one = prev(a@v)(me@x ~ me@x + 0.3) + prev(a@v)(me@y ~ me@y * 0.7)
         two = prev(a@v)(me@y ~ me@y * 0.7 + me@x * 0.1)
         three = c@v(c@k ~ me@x * 4, me@y ~ me@y * 0.8)
-        display(<one / 2, two, three / 2 + c@v(c@k ~ me@x * 4, me@x ~ me@x * 0.8) / 2>)""",
+        four = prev(a@v)(me@x ~ 0.3) + c@v(c@k ~ me@y * 4, me@x ~ 0.6)
+        display(<one / 2, two, (three + four + c@v(c@k ~ me@x * 4, me@x ~ me@x * 0.8)) / 4>)""",
     "loops": """spindle sums(x, y) :: <a, b, c> {
           a = 0
           for i in (1 to 9 + floor(me@time)) { a += sin(x * i + y) / i }

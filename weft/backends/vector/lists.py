@@ -194,13 +194,13 @@ class ListReader:
         cells = self._cells_of(Constant(cell.k, "float"), self._kernel.slot(cell.slot), cell.plane)
         self._sampled(record, sample_state, (cell.slot, cells), Extent.ONE, record[5:7])
 
-    _sample_row = _sample_across = _sample_down = _sample_down_row = _sample
+    _sample_row = _sample_across = _sample_down = _sample_down_row = _sample_by_row = _sample
 
     def _sample_at(self, record: Record) -> None:
         ring, cells = self._field(record[2]), self._values[record[3]]
         self._sampled(record, sample_state, (ring.slot, cells.place), cells.extent, record[6:8])
 
-    _sample_at_across = _sample_at_down = _sample_at
+    _sample_at_across = _sample_at_down = _sample_at_by_row = _sample_at
 
     def _picture(self, record: Record) -> None:
         source = self._field(record[2])
@@ -351,8 +351,8 @@ CALLS = Callees(
     (
         "_end", *_LOOPS, "strand", "_more", "_const", "_bits", "_base", "_scalar", "_row", "_column", "_inside",
         "_copy", "_past", "_cells", "_past_at", "_history", "_sample", "_sample_row", "_sample_across", "_sample_down",
-        "_sample_down_row", "_sample_at", "_sample_at_across", "_sample_at_down", "_picture", "_fetch", "_pack", "_or",
-        "_store", *(op for op in SIGNATURES if OPS[op].vector is not None),
+        "_sample_down_row", "_sample_by_row", "_sample_at", "_sample_at_across", "_sample_at_down", "_sample_at_by_row",
+        "_picture", "_fetch", "_pack", "_or", "_store", *(op for op in SIGNATURES if OPS[op].vector is not None),
     ),
     DOUBLE, fuses=False, most_room=inf,
 )  # fmt: skip

@@ -23,7 +23,7 @@ from weft.codegen.native.fusions import FUSIONS, Pattern
 from weft.codegen.native.module import LEVELS
 from weft.codegen.native.section import (
     Located, Raster, RingShape, between_four, between_rows, cell_numbers, far_gather, fetch, locate, locate_column,
-    locate_row, own_row
+    locate_row, own_columns, own_row, own_rows
 )
 from weft.codegen.native.series import recurrence, wave_after
 from weft.codegen.native.target import (
@@ -59,8 +59,8 @@ first."""
 _NUMBERS = ("_const", "_bits", "_scalar", "_row", "_base")
 _COPIES = ("_column", "_past", "_store")
 _READS = (
-    "_past_at", "_sample", "_sample_row", "_sample_across", "_sample_down", "_sample_down_row", "_sample_at",
-    "_sample_at_across", "_sample_at_down", "_history", "_picture", "_fetch",
+    "_past_at", "_sample", "_sample_row", "_sample_across", "_sample_down", "_sample_down_row", "_sample_by_row",
+    "_sample_at", "_sample_at_across", "_sample_at_down", "_sample_at_by_row", "_history", "_picture", "_fetch",
 )  # fmt: skip
 _OF_PICTURES = (*_NUMBERS, *_COPIES, *_READS, "_copy", "_modulo", "_cells", "_inside", "_pack", "_or")
 
@@ -319,12 +319,12 @@ def _read(w: _Handler, name: str) -> LlvmValue:
             inside = LlvmValue(w.put(f"icmp ult {w.types['u32']} {places.text}, {last.text}"), "bool")
             sides = Word.WIDTH, Word.HEIGHT
             return far_gather(w, w.word(w.given(_RING, 2)), w.read(3, "u32"), w.select(inside, places, last), sides)
-        case "_sample" | "_sample_down":
+        case "_sample" | "_sample_down" | "_sample_by_row":
             cell, (columns, rows) = w.word(w.given(_CELL, 2)), _located(w, name, 3)
             return between_four(w, columns, rows, lambda at: w.gather(cell, at))
         case "_sample_row" | "_sample_across" | "_sample_down_row":
             return between_rows(w, *_located(w, name, 3), w.word(w.given(_CELL, 2)))
-        case "_sample_at" | "_sample_at_down" | "_sample_at_across":
+        case "_sample_at" | "_sample_at_down" | "_sample_at_across" | "_sample_at_by_row":
             ring, number = w.word(w.given(_RING, 2)), w.read(3, "u32")
             columns, rows = _located(w, name, 4)
             return between_four(w, columns, rows, lambda at: far_gather(w, ring, number, at, (_WIDE, _HIGH)))
@@ -346,12 +346,11 @@ def _located(w: _Handler, name: str, at: int) -> tuple[Located, Located]:
     the coordinates follow. Along an axis that no remap moves, only the pixel itself is read."""
     raster = Raster(w.given(_WIDE, at), w.given(_HIGH, at + 1), 1)
     if "_down" in name:
-        last = w.bits_sub(w.word_as_bits(raster.width), w.bits(1))
-        own = w.lane_numbers(w.put("add i64 %x, %at"))
-        inside = LlvmValue(w.put(f"icmp slt {w.types['u32']} {own.text}, {last.text}"), "bool")
-        columns = Located(w.select(inside, own, last))
+        columns = own_columns(w, w.put("add i64 %x, %at"), raster)
     else:
         columns = locate_column(w, w.read_node(at + 2), raster)
+    if "_by_row" in name:
+        return columns, own_rows(w, w.put("add i64 %x, %at"), raster)
     if "_across" in name:
         return columns, own_row(w, w.in_entry(lambda: w.put(f"mul i64 %y, {w.word(raster.width)}")))
     return columns, locate_row(w, w.read_node(at + 3), raster)

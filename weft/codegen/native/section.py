@@ -16,6 +16,7 @@ from weft.codegen.native.target import (
 from weft.codegen.native.writer import FunctionWriter, ValueWriter
 from weft.codegen.values import LoopBody, Node, operands
 from weft.ir.expr import StateSlot
+from weft.ir.rates import Rate
 from weft.ops import OPS
 from weft.ops.spec import OpSpec
 
@@ -159,11 +160,15 @@ def write_sample(w: FunctionWriter, node: Node) -> LlvmValue:
     address = _plane(w, slot, plane, k)
     raster = Raster(*extents_of(slot, w.kernel.level), 1)
     is_own_column, is_own_row = w.kernel.unmoved(node)
-    columns = Located(w.lane_numbers("%x")) if is_own_column else locate_column(w, x, raster)
-    rows = own_row(w, "%row.start") if is_own_row else locate_row(w, y, raster)
+    is_line = w.graph.section.rate != Rate.ELEMENT
+    columns = own_columns(w, "%x", raster) if is_own_column else locate_column(w, x, raster)
+    if is_own_row:
+        rows = own_rows(w, "%x", raster) if is_line else own_row(w, "%row.start")
+    else:
+        rows = locate_row(w, y, raster)
     if address is None:
         return between_four(w, columns, rows, lambda at: _far_gather(w, slot, plane, k, at))
-    if w.lanes == 1 or not (is_own_row or y not in w.graph.varying):
+    if w.lanes == 1 or y in w.graph.varying or (is_line and (is_own_column or is_own_row)):
         return between_four(w, columns, rows, lambda at: w.gather(address, at))
     if is_own_column:
         return _between(w, rows, lambda row: w.load(w.element(address, _as_index(w, row)), "%x", "float"))
@@ -283,6 +288,23 @@ class Located(NamedTuple):
     @property
     def ends(self) -> tuple[LlvmValue, ...]:
         return (self.near,) if self.far is None else (self.near, self.far)
+
+
+def own_columns(w: ValueWriter, first: str, raster: Raster) -> Located:
+    """The columns of the lanes, from that of the first one."""
+    return Located(_within(w, first, raster.width))
+
+
+def own_rows(w: ValueWriter, first: str, raster: Raster) -> Located:
+    """The rows of the lanes, from that of the first one, where each lane has another row."""
+    return Located(w.bits_mul(_within(w, first, raster.height), w.word_as_bits(raster.width)))
+
+
+def _within(w: ValueWriter, first: str, size: Field) -> LlvmValue:
+    """The numbers of the lanes along an axis. Lanes after its end have that of the last pixel."""
+    last, own = w.bits_sub(w.word_as_bits(size), w.bits(1)), w.lane_numbers(first)
+    inside = LlvmValue(w.put(f"icmp slt {w.types['u32']} {own.text}, {last.text}"), "bool")
+    return w.select(inside, own, last)
 
 
 def own_row(w: ValueWriter, start: str) -> Located:

@@ -437,8 +437,10 @@ class _SectionRecords(Records):
         slot, plane, (k, *where) = self._kernel.slot(node.attr.slot), node.attr.plane, words
         ticks, name = node.args[0], "_sample" if where else "_past"
         sides = [fields[side] for side in extents_of(slot, self._kernel.level)] if where else []
-        own_column, own_row = self._kernel.unmoved(node) if where and self._along == Rate.COLUMN else (False, False)
-        own = "_across" * own_row or "_down" * own_column
+        own_column, own_row = self._kernel.unmoved(node) if where else (False, False)
+        # In the list of rows, each lane is another one.
+        across = "_across" if self._along == Rate.COLUMN else "_by_row"
+        own = across if own_row else "_down" * own_column
         if slot.image and ticks.op == "const":
             name += own + "_row" * (bool(where) and not own_row and where[1] >= 0)
             cell = ImageCell.back(slot, plane, ticks.attr, int(self._kernel.sweep == "grid"))
