@@ -170,6 +170,9 @@ LOOPS = {
     "fractional ends": "for i in (0.5 to x * 9) { o = o * 0.5 + i }",
     "an end below the start": "for i in (3 to x) { o += 1 }",
     "an end that is no number": "for i in (0 to log(x - 2)) { o += 1 }",
+    "no number at one end and infinity at the other": (
+        "for i in (log(x - 2) to exp(x + 1e4)) { o += 1 }\n for i in (-exp(x + 1e4) to log(x - 2)) { o += 1 }"
+    ),
     "two that change places": "p = 1\n for i in (0 to x * 9) { q = o; o = p; p = q + x }",
     "a loop within a loop": "for i in (0 to x * 4) { for j in (i to 4) { o += hash(i, j) } }",
     "a value that both loops change": (

@@ -28,6 +28,11 @@ double number_or(double x, double other) {
     return isnan(x) ? other : x;
 }
 
+// x, which is a bound of a loop, or something else where it or the other bound is NaN.
+double bound(double x, double other, double none) {
+    return isnan(x) || isnan(other) ? none : x;
+}
+
 // x - x: 0, or NaN where x is not finite.
 double nothing_of(double x) {
     return isfinite(x) ? 0.0 : NAN;

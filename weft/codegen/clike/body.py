@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from math import copysign, frexp, inf, nan, pi
+from math import copysign, frexp, inf, isfinite, nan, pi
 from types import MappingProxyType
 
 from weft.codegen.clike.coarse_waves import coarse_waves
@@ -365,7 +365,7 @@ class ShaderWriter:
 
     def _begin_open(self, loop: Node, index: str, limited: bool) -> None:
         """Writes a loop whose bounds are known only when it begins."""
-        first, last = self._bound(loop.args[0], "first", inf), self._bound(loop.args[1], "last", -inf)
+        first, last = self._bound(loop, 0, "first", inf), self._bound(loop, 1, "last", -inf)
         step = self.names.new("n")
         from_zero = loop.args[0].op == "const" and loop.args[0].attr == 0
         counted = self.language.converted("float", ExpressionText(step)).text
@@ -387,14 +387,20 @@ class ShaderWriter:
                 self.line(self.language.declared("float", index, at), loop)
             self._write_step(loop)
 
-    def _bound(self, node: Node, name: str, instead: float) -> str:
-        """A bound of a loop, computed before it. NaN is replaced by a bound (`instead`) with which there is no step,
-        since drivers differ in comparisons with NaN."""
-        if node.op == "const":
+    def _bound(self, loop: Node, at: int, name: str, instead: float) -> str:
+        """A bound of a loop, computed before it. If it or the other bound is NaN, it is replaced by one (`instead`)
+        with which there is no step, since drivers differ in comparisons with NaN."""
+        node, other = loop.args[at], loop.args[1 - at]
+        if node.op == "const" and isfinite(node.attr):
             return self.real(node)
-        made = self.names.new(name)
-        self.call("number_or")
-        guarded = f"number_or({self.real(node)}, {self.language.real(instead)})"
+        made, none = self.names.new(name), self.language.real(instead)
+        if other.op == "const" and isfinite(other.attr):
+            self.call("number_or")
+            guarded = f"number_or({self.real(node)}, {none})"
+        else:
+            # Without a look at the other one, an infinite bound would make steps.
+            self.call("bound")
+            guarded = f"bound({self.real(node)}, {self.real(other)}, {none})"
         self.line(self.language.declared("float", made, guarded), node)
         return made
 

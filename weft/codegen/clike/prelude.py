@@ -115,6 +115,11 @@ float number_or(float x, float other) {
     return is_number(x) ? x : other;
 }
 
+// x, which is a bound of a loop, or something else where it or the other bound is NaN.
+float bound(float x, float other, float none) {
+    return is_number(x) && is_number(other) ? x : none;
+}
+
 // x - x: 0, or NaN where x is not finite. A compiler may think that it is always 0.
 float nothing_of(float x) {
     return is_finite(x) ? 0.0 : not_a_number;
