@@ -262,6 +262,18 @@ def windows(small):
     return small
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(["--time", "3s"], "'3s' is not a number from 0 on"), (["--time", "-3"], "'-3' is not a number from 0 on"),
+     (["--time", "nan"], "'nan' is not a number from 0 on"),
+     (["--threads", "0"], "'0' is not a whole number from 1 on"),
+     (["--rate", "1.5"], "'1.5' is not a whole number from 1,000 to 768,000"),
+     (["--sheet", "5*4"], "'5*4' is not a size; write it like 5x4")],
+)  # fmt: skip
+def test_a_value_that_does_not_fit_is_told_with_what_does(small, options, words):
+    assert f": {words}\n" in small("render", "time.weft", "-o", "a.png", *options, code=2).stderr
+
+
 @pytest.mark.parametrize("executor", ["native", "vector", "vm"])
 def test_each_of_several_pictures_is_drawn_as_if_it_were_alone(windows, executor):
     args = "--time", "0.3", "--backend", f"visual={executor}"

@@ -60,6 +60,14 @@ def test_what_is_missing_is_one_line(weft):
     assert len(said(done.stderr)) == 1
 
 
+def test_a_later_patch_that_is_missing_is_told_at_the_start(weft):
+    weft.file("second.weft", "display(me@x)\n")
+    done = weft("run", "plain.weft", "secnd.weft", "--headless", "--no-audio", "--frames", "1")
+    assert said(done.stderr)[0] == (
+        'weft: secnd.weft is not there; it can be played once it is (did you mean "second.weft"?)'
+    )  # fmt: skip
+
+
 @pytest.mark.long
 def test_without_a_display_and_a_terminal_it_says_what_to_do(weft):
     done = weft("run", "plain.weft", DISPLAY="", WAYLAND_DISPLAY="", code=3)

@@ -35,4 +35,5 @@ def test_without_a_window_there_is_no_wall(weft):
 
 def test_the_frame_rate_of_a_monitor_needs_a_window(weft):
     assert "--fps monitor needs a window" in weft("run", "plain.weft", "--headless", "--fps", "monitor", code=2).stderr
-    assert "is not a valid" in weft("run", "plain.weft", "--fps", "often", code=2).stderr
+    words = "'often' is not a number from 0.1 to 1,000, nor monitor"
+    assert words in weft("run", "plain.weft", "--fps", "often", code=2).stderr

@@ -35,12 +35,15 @@ class _Size(_SizeType):
 
     name = "WxH"
 
+    def __init__(self, example: str = "640x360") -> None:
+        self._example = example
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
         if isinstance(value, tuple):
             return value[0], value[1]
         match = re.fullmatch(r"(\d+)[x×](\d+)", str(value))
         if match is None:
-            self.fail(f"{value!r} is not a size; write it like 640x360", param, ctx)
+            self.fail(f"{value!r} is not a size; write it like {self._example}", param, ctx)
         width, height = int(match[1]), int(match[2])
         for name, pixels in (("width", width), ("height", height)):
             if not SETTINGS[name].accepts(pixels):
@@ -48,7 +51,15 @@ class _Size(_SizeType):
         return width, height
 
 
-SIZE = _Size()
+SIZE, CELLS = _Size(), _Size("5x4")
+
+
+def _bounds(least: float | None, most: float | None) -> str:
+    """Inclusive bounds, in words that follow what is bounded; empty if there are none."""
+    low, high = (None if each is None else f"{each:,.12g}" for each in (least, most))
+    if low is not None and high is not None:
+        return f" from {low} to {high}"
+    return f" from {low} on" if low is not None else f" up to {high}" if high is not None else ""
 
 
 class NumberRange(click.FloatRange):
@@ -57,10 +68,28 @@ class NumberRange(click.FloatRange):
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        number = super().convert(value, param, ctx)
+        try:
+            number = super().convert(value, param, ctx)
+        except click.BadParameter:
+            number = math.nan
         if not math.isfinite(number):
-            self.fail(f"{value!r} is not a finite number", param, ctx)
+            self.fail(f"{value!r} is not {self.words}", param, ctx)
         return number
+
+    @property
+    def words(self) -> str:
+        """What it takes."""
+        return f"a number{_bounds(self.min, self.max)}"
+
+
+class WholeRange(click.IntRange):
+    """A whole number between inclusive bounds."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is not a whole number{_bounds(self.min, self.max)}", param, ctx)
 
 
 class _Allowed(_TextType):
@@ -88,7 +117,7 @@ ALLOW = click.option("--allow", "permissions", type=_Allowed(), metavar=_Allowed
 FILE = click.argument("file", type=click.Path(readable=False))
 
 
-SAMPLES = click.option("--samples", type=click.IntRange(1, 8), metavar="N",
+SAMPLES = click.option("--samples", type=WholeRange(1, 8), metavar="N",
                        help="N × N samples a pixel, for smooth edges, instead of the patch's.")  # fmt: skip
 
 

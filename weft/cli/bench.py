@@ -22,7 +22,9 @@ from weft.backends.native.llvm import runs_here
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, contexts_of, read_costs, refused, write_costs
 from weft.backends.wasm import WasmExecutor
-from weft.cli.arguments import ALLOW, SAMPLES, SIZE, NumberRange, compile_file, setting_overrides, shipped_patches
+from weft.cli.arguments import (
+    ALLOW, SAMPLES, SIZE, NumberRange, WholeRange, compile_file, setting_overrides, shipped_patches
+)
 from weft.cli.console import Missing, output, say
 from weft.codegen.native.target import ISAS, TIERS, Isa
 from weft.contexts import VISUAL
@@ -222,7 +224,7 @@ _LONG_ENOUGH = 0.2
 @SAMPLES
 @click.option("--seconds", type=NumberRange(0), default=1.0, show_default=True, help="How long "
               "to repeat the ticks for each line of the first table; from 0.2 on, the costs of cards are kept.")
-@click.option("--threads", type=click.IntRange(1), metavar="N", help="Measure one thread and N, marked × N; default: "
+@click.option("--threads", type=WholeRange(1), metavar="N", help="Measure one thread and N, marked × N; default: "
               "one and all cores.")
 @click.option("--isa", "isas", metavar="NAMES", default="", help="Machine code for these families of "
               f"processors too, with one thread, at both tiers: {', '.join(ISAS)}.")

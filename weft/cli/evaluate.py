@@ -16,7 +16,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import Choice, choose
 from weft.backends.vm import ReferenceExecutor, TraceEvent
 from weft.beats import INPUTS, Beats
-from weft.cli.arguments import ALLOW, FILE, SIZE
+from weft.cli.arguments import ALLOW, FILE, SIZE, WholeRange
 from weft.cli.console import Missing, output, say, show
 from weft.codegen.bytecode import instruction_text
 from weft.codegen.kernel import Unit
@@ -182,8 +182,8 @@ class _QueryResult:
 @click.option("--at", "places", multiple=True, metavar="NAME=V,…",
               help="Coordinates, parameters, mouse@…, key@… and cache axes; repeat it for more places.")
 @click.option("--grid", type=SIZE, metavar="WxH", help="Over a picture of this size.")
-@click.option("--samples", type=click.IntRange(1, _MOST), help="Samples of sound, from the time of --at.")
-@click.option("--ticks", type=click.IntRange(0), default=0, help="Advance state by this many ticks first.")
+@click.option("--samples", type=WholeRange(1, _MOST), help="Samples of sound, from the time of --at.")
+@click.option("--ticks", type=WholeRange(0), default=0, help="Advance state by this many ticks first.")
 @click.option("--backend", metavar="NAME", help="vm, vector, native, wasm, or any that draws, such as gl; "
               "default: vm, or vector where vm would be slow.")
 @click.option("--trace", is_flag=True, help="Every instruction and the stack after it (vm only).")

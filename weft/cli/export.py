@@ -11,7 +11,7 @@ import click
 from weft.backends.hardware import cores
 from weft.backends.registry import load_registry
 from weft.backends.select import choose, contexts_of
-from weft.cli.arguments import ALLOW, FILE, NumberRange, compile_file
+from weft.cli.arguments import ALLOW, FILE, NumberRange, WholeRange, compile_file
 from weft.cli.console import output, say, show, write_file
 from weft.codes.rows import DONE, ERRORS
 from weft.permissions import Permissions
@@ -34,7 +34,7 @@ def _published(context: click.Context, option: click.Parameter, value: str) -> s
 @FILE
 @click.option("-o", "out", required=True, type=click.Path(path_type=Path), metavar="PAGE",
               help="The page that is written, such as page.html.")
-@click.option("--media", "limit", type=click.IntRange(0), default=LIMIT, show_default=True, metavar="BYTES",
+@click.option("--media", "limit", type=WholeRange(0), default=LIMIT, show_default=True, metavar="BYTES",
               help="The most bytes of pictures and sounds that the page holds.")
 @click.option("--no-check", "unchecked", is_flag=True,
               help="Leave out the values with which page.html?check compares what it plays.")

@@ -29,7 +29,9 @@ from weft.backends.hardware import cores
 from weft.backends.native.executor import ExactExecutor
 from weft.backends.registry import Registry, load_registry
 from weft.backends.select import Choice, choose, contexts_of, warnings_of
-from weft.cli.arguments import ALLOW, FILE, SAMPLES, SIZE, NumberRange, check_windows, compile_file, setting_overrides
+from weft.cli.arguments import (
+    ALLOW, CELLS, FILE, SAMPLES, SIZE, NumberRange, WholeRange, check_windows, compile_file, setting_overrides
+)
 from weft.cli.console import Missing, no_folder, replacing_file, say, show
 from weft.codes.rows import ERRORS
 from weft.contexts import AUDIO, VISUAL
@@ -98,17 +100,17 @@ def _address(context: click.Context, option: click.Parameter, value: str | None)
 @click.option("--size", type=SIZE, metavar="WxH", help="Size of the picture, instead of the patch's.")
 @click.option("--fps", type=NumberRange(0.1, 1000), help="Frames a second, instead of the patch's.")
 @click.option("--window", metavar="NAME", default="", help='The picture of display(…, to: "NAME"); default: the first.')
-@click.option("--rate", type=click.IntRange(1000, 768_000), help="Samples a second, instead of the patch's.")
+@click.option("--rate", type=WholeRange(1000, 768_000), help="Samples a second, instead of the patch's.")
 @SAMPLES
-@click.option("--oversample", type=click.IntRange(1, 8), default=1, metavar="N",
+@click.option("--oversample", type=WholeRange(1, 8), default=1, metavar="N",
               help="Compute sound at N times the rate, and filter what the file cannot hold; 1 to 8, default: 1.")
 @click.option("--context", type=click.Choice([_VISUAL, _AUDIO]),
               help="What name.npy holds if the patch has both; default: the picture.")
 @click.option("--codec", type=click.Choice([*CODECS]), help="What encodes a film; default: the first that suits OUT.")
-@click.option("--quality", type=click.IntRange(1, 63), metavar="N",
+@click.option("--quality", type=WholeRange(1, 63), metavar="N",
               help="Quality of a film: less is better, and larger. Default: 18 for h264, 20 for h265, 24 for vp9.")
 @click.option("--format", "form", type=click.Choice(_RAW), help="What -o - writes: y4m or plain RGBA.")
-@click.option("--sheet", type=SIZE, metavar="CxR",
+@click.option("--sheet", type=CELLS, metavar="CxR",
               help="One picture with C columns and R rows of frames, from all over the time.")
 @click.option("--loop", "closes", is_flag=True,
               help="Check that the frame after the last one is the first, and tell by how much it is not.")
@@ -117,8 +119,8 @@ def _address(context: click.Context, option: click.Parameter, value: str | None)
               help="Draw and play by machine code that gives the same bytes on all processors; it is slower.")
 @click.option("--overwrite", is_flag=True,
               help="Draw every frame of a sequence or a film again, even if it exists. Other files always are.")
-@click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
-@click.option("--workers", type=click.IntRange(1, 256), metavar="N",
+@click.option("--threads", type=WholeRange(1), metavar="N", help="Threads that draw; default: all cores.")
+@click.option("--workers", type=WholeRange(1, 256), metavar="N",
               help="Processes that draw a film or a sequence together, and share the threads; default: several for a "
                    "long film that the CPU draws, else 1.")
 @click.option("--devices", metavar="NAMES", default="",

@@ -22,7 +22,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import warnings_of
 from weft.child import Child
 from weft.cli.arguments import (
-    ALLOW, SAMPLES, SIZE, NumberRange, check_windows, comes_with_weft, setting_overrides, shipped_patches
+    ALLOW, SAMPLES, SIZE, NumberRange, WholeRange, check_windows, comes_with_weft, setting_overrides, shipped_patches
 )
 from weft.cli.console import Missing, call, exit_code_of, mention, mention_all, no_folder, show
 from weft.codes.rows import INTERRUPTED
@@ -170,6 +170,10 @@ class _FrameRateParam(NumberRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         return value if value == _MONITOR else super().convert(value, param, ctx)
 
+    @property
+    def words(self) -> str:
+        return f"{super().words}, nor {_MONITOR}"
+
 
 _FRAME_RATE = _FrameRateParam(0.1, 1000)
 
@@ -199,7 +203,7 @@ class _WarpParam(_WarpType):
               help=f"Frames a second, instead of the patch's; {_MONITOR}: as many as it shows.")
 @SAMPLES
 @click.option("--fullscreen", is_flag=True, help="Fill the monitor.")
-@click.option("--monitor", type=click.IntRange(0), metavar="N", help="Which monitor, from 0.")
+@click.option("--monitor", type=WholeRange(0), metavar="N", help="Which monitor, from 0.")
 @click.option("--window", "windows", type=_WINDOW, metavar=_WINDOW.name, multiple=True,
               help='How the window of display(…, to: "NAME") opens; for each window once. Without NAME, how large the'
                    " first window is and stays.")
@@ -212,13 +216,13 @@ class _WarpParam(_WarpType):
 @click.option("--source-size", type=NumberRange(0.5, 4), default=1.0, show_default=True, metavar="N",
               help="How large it is: 1 is the size of messages.")
 @click.option("--record-source", is_flag=True, help="The text is in recordings and screenshots, too.")
-@click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads that draw; default: all cores.")
+@click.option("--threads", type=WholeRange(1), metavar="N", help="Threads that draw; default: all cores.")
 @click.option("--no-stand-in", is_flag=True,
               help="Where a graphics card draws, the processor does not draw a new picture until the card is ready.")
 @click.option("--headless", is_flag=True, help="No window; everything else runs.")
 @click.option("--terminal", is_flag=True, help="The picture in the terminal; the default if there is no display.")
 @click.option("--duration", type=NumberRange(0), metavar="S", help="End after S seconds.")
-@click.option("--frames", type=click.IntRange(1), metavar="N", help="End after N frames.")
+@click.option("--frames", type=WholeRange(1), metavar="N", help="End after N frames.")
 @click.option("--record", type=click.Path(path_type=Path, dir_okay=False), metavar="OUT",
               help="Record what is played to OUT: .mp4, .mkv, .mov or .webm; C ends and begins recordings.")
 @click.option("--events", metavar="FILE", help="Write events, one JSON object a line; - is stdout.")
@@ -230,7 +234,7 @@ class _WarpParam(_WarpType):
 @click.option("--audio-device", metavar="NAME", help="The sound device: its number, or a part of its name.")
 @click.option("--channels", type=_ChannelsParam(), metavar="N,N,…", default="",
               help="The outputs of the sound device, from 1, to which left, right and so on go.")
-@click.option("--buffer", type=click.IntRange(32, 8192), default=512, show_default=True, metavar="FRAMES",
+@click.option("--buffer", type=WholeRange(32, 8192), default=512, show_default=True, metavar="FRAMES",
               help="Samples in one block of sound: fewer are heard sooner, more are safer.")
 @click.option("--osc", type=_OSC_ADDRESS, metavar="[HOST:]PORT",
               help="Listen for OSC at PORT; HOST 0.0.0.0 is for other machines.")
@@ -312,6 +316,10 @@ class _RunOptions:
         files = self.files if pipe is None else [PIPE_NAME]
         patches = SetList(files if self._are_own else [shipped_patches() / FIRST_PATCH], self.watch_dir)
         path = patches.current
+        for each in self.files[1:]:
+            if pipe is None and not os.path.lexists(each):
+                hint = meant_by(str(each))
+                mention(f"{each} is not there; it can be played once it is" + (f" ({hint})" if hint else ""))
         with _waiting_for("drivers, to find out what can draw and play here"):
             overrides = setting_overrides(self.size, self._frame_rate(), samples=self.samples)
             sizes = {name: window.size for name, window in self.windows if name and window.size is not None}

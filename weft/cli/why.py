@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from weft.cli.arguments import ALLOW, FILE
+from weft.cli.arguments import ALLOW, FILE, WholeRange
 from weft.cli.console import output
 from weft.cli.evaluate import QueryPlace, read_place
 from weft.cli.help import width
@@ -31,9 +31,9 @@ from weft.syntax.includes import open_source
               help="The place and time: x=0.5,y=0.2,time=3 or px=640,py=90; of a sound time=3,channel=1. "
               "Parameters and the mouse, too.")
 @click.option("--name", metavar="NAME", help="The output statement, by its word, window or line; or a strand.")
-@click.option("--ticks", type=click.IntRange(0), help="Compute memory from this many ticks before; default: from the "
+@click.option("--ticks", type=WholeRange(0), help="Compute memory from this many ticks before; default: from the "
               "start, or as far back as takes some seconds.")
-@click.option("--depth", type=click.IntRange(1), help="Levels of the tree; default: as many as fit on a screen.")
+@click.option("--depth", type=WholeRange(1), help="Levels of the tree; default: as many as fit on a screen.")
 @click.option("--json", "as_json", is_flag=True, help="All values as JSON on stdout.")
 @ALLOW
 def command(
