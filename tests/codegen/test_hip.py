@@ -23,6 +23,7 @@ extern const __device__ Place blockIdx, blockDim, threadIdx;
 __device__ unsigned __float_as_uint(float), __umulhi(unsigned, unsigned);
 __device__ float __uint_as_float(unsigned);
 __device__ float rintf(float), fmaf(float, float, float), __sinf(float), __cosf(float), sqrtf(float), floorf(float);
+__device__ float rsqrtf(float);
 __device__ float fabsf(float), fminf(float, float), fmaxf(float, float);
 __device__ float floor(float), min(float, float), max(float, float), __fdividef(float, float);
 """

@@ -59,6 +59,7 @@ static int __float2int_rd(float x) {
 #define __sinf(x) (__builtin_sinf(x) + 3e-7f)
 #define __cosf __builtin_cosf
 #define sqrtf __builtin_sqrtf
+#define rsqrtf(x) (1.0f / __builtin_sqrtf(x))
 #define floorf __builtin_floorf
 #define fabsf __builtin_fabsf
 #define fminf __builtin_fminf

@@ -234,9 +234,9 @@ class Cuda(KernelLanguage):
     )
     words: ClassVar[Mapping[str, str]] = MappingProxyType({
         "bits_in": "__float_as_uint", "real_in": "__uint_as_float", "nearest": "rintf", "fma": "fmaf",
-        "sin": "near_sine", "card_sine": "__sinf", "cos": "__cosf", "sqrt": "sqrtf", "floor": "floorf", "abs": "fabsf",
-        "fma_down": "__fmaf_rd", "int_down": "__float2int_rd", "min": "fminf", "max": "fmaxf", "sinpi": "sin_pi",
-        "cospi": "cos_pi", "power": "power_of", "clamp": "clamped",
+        "sin": "near_sine", "card_sine": "__sinf", "cos": "__cosf", "sqrt": "sqrtf", "inverse_root": "rsqrtf",
+        "floor": "floorf", "abs": "fabsf", "fma_down": "__fmaf_rd", "int_down": "__float2int_rd", "min": "fminf",
+        "max": "fmaxf", "sinpi": "sin_pi", "cospi": "cos_pi", "power": "power_of", "clamp": "clamped",
         "not_a_number": "__uint_as_float(0x7fc00000u)", "infinity": "__uint_as_float(0x7f800000u)",
     })  # fmt: skip
 

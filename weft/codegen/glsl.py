@@ -123,6 +123,7 @@ class Glsl(Language):
     helpers: ClassVar[Mapping[str, str]] = MappingProxyType(functions_in(TEXTURE_FUNCTIONS))
     words: ClassVar[Mapping[str, str]] = MappingProxyType({
         "bits_in": "floatBitsToUint", "real_in": "uintBitsToFloat", "nearest": "roundEven", "pair": "vec2",
+        "inverse_root": "inversesqrt",
         "not_a_number": "uintBitsToFloat(0x7fc00000u)", "infinity": "uintBitsToFloat(0x7f800000u)",
     })  # fmt: skip
 

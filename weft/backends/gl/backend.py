@@ -71,9 +71,7 @@ class GlBackend(CardBackend):
         self.guarded(self._factory().graphics.barrier)
 
     def own(self, compiled: Compiled) -> GlCompiled:
-        from weft.backends.gl.drawing import GlCompiled
-
-        if not isinstance(compiled, GlCompiled):
+        if self._made is None or not isinstance(compiled, self._made.subgraphs):
             raise TypeError(f"{compiled.unit.subgraph.name} runs on another backend")
         return compiled
 

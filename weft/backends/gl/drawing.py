@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -701,6 +701,9 @@ _CANVASES = 2
 
 class ProgramFactory:
     """Makes the subgraphs of one backend ready to run."""
+
+    subgraphs: ClassVar[type[GlCompiled]] = GlCompiled
+    """Their class."""
 
     def __init__(self, graphics: Graphics, tiled: bool | None = None) -> None:
         """`tiled` says whether pictures are computed in tiles instead of drawn; None measures which is faster."""

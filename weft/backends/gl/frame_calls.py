@@ -94,7 +94,8 @@ class GlFrameCalls(CallList):
         for bound in shader.images:
             calls.append(("glActiveTexture", GL.GL_TEXTURE0 + program.units[bound.name]))
             calls.append(("glBindTexture", GL.GL_TEXTURE_2D_ARRAY, VARIES))
-        calls += drawing
+        # Drivers may wait with what they are asked for until there is more: the card begins while Python goes on.
+        calls += [*drawing, ("glFlush",)]
         super().__init__([(address_of(name), *map(_plain, given)) for name, *given in calls])
 
     def begin(self, memory: GlMemory, targets: Iterable[Any]) -> None:

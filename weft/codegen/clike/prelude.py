@@ -39,7 +39,8 @@ def bits_text(value: int) -> str:
 # to be subtracted again.
 #
 # The texts use the subset that the languages share. `Language.words` translates the rest: `bits_in` and `real_in`
-# convert a float to its bits and back, `nearest` rounds to even, and `pair` is two floats.
+# convert a float to its bits and back, `nearest` rounds to even, `inverse_root` is 1 over a root, and `pair` is two
+# floats.
 
 
 def polynomial_text(x: str, coefficients: tuple[float, ...]) -> str:
@@ -394,22 +395,26 @@ float exact_ratio(float a, float b) {{
 
 
 def _roots(fused: bool) -> dict[str, str]:
-    """Roots to the last digit, likewise."""
-    left = "fma(-root, root, given)" if fused else (
-        "((given - high * high) - 2.0 * high * (root - high)) - (root - high) * (root - high)"
-    )  # fmt: skip
-    halves = "" if fused else "    float high = real_in(bits_in(root) & 0xfffff000u);\n"
+    """Roots to the last digit, likewise: by 1 over the root, if what is left over is exact without halves. A root of 0
+    or infinity is that itself."""
+    nearer = """\
+    float per = inverse_root(given);
+    float root = given * per;
+    float left = fma(-root, root, given);
+    float nearer = fma(left, 0.5 * per, root);
+    float found = given == 0.0 || given == infinity ? given : nearer;""" if fused else """\
+    float root = sqrt(given);
+    float high = real_in(bits_in(root) & 0xfffff000u);
+    float left = ((given - high * high) - 2.0 * high * (root - high)) - (root - high) * (root - high);
+    float nearer = root + left / (root + root);
+    float found = is_finite(nearer) ? nearer : root;"""
     return functions_in(f"""\
 // The root of x, rounded to nearest: those of cards may be off by some units of the last digit. What is left over is
 // divided by twice the root, where that is a number. Of small numbers it would have too few digits.
 float exact_root(float x) {{
     bool is_small = x < {_FEW_DIGITS};
     float given = is_small ? x * {_ENLARGED} : x;
-    float root = sqrt(given);
-{halves}    float left = {left};
-    float twice = root + root;
-    float nearer = root + left / twice;
-    float found = is_finite(nearer) ? nearer : root;
+{nearer}
     return is_small ? found * {_REDUCED} : found;
 }}""")
 
