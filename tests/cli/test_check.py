@@ -314,7 +314,13 @@ def _write_bad(weft, name):
     match name:
         case "binary":
             (folder / "bad.weft").write_bytes(bytes(range(256)) * 100)
-            return "it is not a text"
+            return "it is a binary file, not a text"
+        case "latin-1":
+            (folder / "bad.weft").write_bytes("// größer\ndisplay(me@x)\n".encode("latin-1"))
+            return "it is not a text in UTF-8: save it as UTF-8"
+        case "rtf":
+            weft.file("bad.weft", "{\\rtf1\\ansi display(me@x)}\n")
+            return "it is a text with layout (RTF): save it as plain text"
         case "utf-16":
             (folder / "bad.weft").write_bytes("display(me@x)\n".encode("utf-16"))
             return "it is a text in UTF-16: save it as UTF-8"
@@ -356,8 +362,8 @@ def _write_bad(weft, name):
 
 @pytest.mark.parametrize(
     ("name", "code"),
-    [("binary", 3), ("utf-16", 3), ("zeros", 3), ("large", 3), ("folder", 3), ("nested", 1), ("loop", 1),
-     ("width", 1), ("no picture", 1), ("bad picture", 1), ("include", 1), ("cycle", 1)],
+    [("binary", 3), ("latin-1", 3), ("rtf", 3), ("utf-16", 3), ("zeros", 3), ("large", 3), ("folder", 3),
+     ("nested", 1), ("loop", 1), ("width", 1), ("no picture", 1), ("bad picture", 1), ("include", 1), ("cycle", 1)],
 )  # fmt: skip
 def test_bad_input_is_one_clear_error(weft, name, code):
     words = _write_bad(weft, name)

@@ -82,13 +82,22 @@ def decode(data: bytes) -> str:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as failure:
-        # As PowerShell writes it with >, and as editors do that call it Unicode.
-        is_utf_16 = data.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
-        reason = "it is a text in UTF-16: save it as UTF-8" if is_utf_16 else "it is not a text in UTF-8"
-        raise UnreadableError(reason) from failure
+        raise UnreadableError(_why_not_utf_8(data)) from failure
     if "\0" in text:
-        raise UnreadableError("it is a binary file, not a text")
+        raise UnreadableError(_BINARY)
+    if text.startswith("{\\rtf"):
+        raise UnreadableError("it is a text with layout (RTF): save it as plain text")
     return text
+
+
+_BINARY = "it is a binary file, not a text"
+
+
+def _why_not_utf_8(data: bytes) -> str:
+    # As PowerShell writes it with >, and as editors do that call it Unicode.
+    if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        return "it is a text in UTF-16: save it as UTF-8"
+    return _BINARY if b"\0" in data else "it is not a text in UTF-8: save it as UTF-8"
 
 
 # --- lookalikes: the characters that a chat or a word processor makes of those on a keyboard ---
