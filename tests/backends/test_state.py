@@ -224,12 +224,26 @@ def test_a_reload_keeps_the_latest_ticks(old, new, expected):
 
 
 @pytest.mark.parametrize(
-    "other", [number_slot("m"), number_slot("n", planes=2), image_slot("n")], ids=["key", "planes", "image"]
-)
-def test_a_reload_starts_anew_what_is_not_the_same(other):
+    ("old", "other"),
+    [(number_slot("n"), number_slot("m")), (number_slot("n"), number_slot("n", planes=2)),
+     (image_slot("n"), number_slot("n"))], ids=["key", "planes", "one number"],
+)  # fmt: skip
+def test_a_reload_starts_anew_what_is_not_the_same(old, other):
     memory = StateMemory([other])
-    assert memory.adopt(written(number_slot("n"), 7)) == []
+    assert memory.adopt(written(old, 7)) == []
     assert not memory.ring(other.key).any()
+
+
+@pytest.mark.parametrize("copied_ahead", [False, True])
+def test_an_image_begins_with_the_number_that_was_in_its_place(copied_ahead):
+    slot, old = image_slot("n", 5), written(number_slot("n", 3), 7)
+    memory = StateMemory([slot], (3, 5))
+    memory.allocate([old])
+    if copied_ahead:
+        memory.copy_ahead(old)
+    assert memory.adopt(old, copy=copied_ahead) == ["n"]
+    assert recalled(memory, "n", 6) == [7, 6, 5, 4, 0, 0]
+    assert (memory.planes("n", 1) == 7).all()
 
 
 def made(work):

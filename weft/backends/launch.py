@@ -500,9 +500,10 @@ class StateMemory:
     def adopt(self, old: StateMemory, copy: bool = False) -> list[str]:
         """Takes over the slots of `old` whose key, kind and planes agree. Returns their keys.
 
-        Where the depths differ, the latest ticks are kept. Images of another size are resampled. Rings of the same form
-        are shared instead of copied, since copying a long delay of pictures takes seconds. So `old` must not run again
-        before it has taken its state back, unless this is a `copy`.
+        Where the depths differ, the latest ticks are kept. Images of another size are resampled, and begin with a
+        number if there was one in their place. Rings of the same form are shared instead of copied, since copying a
+        long delay of pictures takes seconds. So `old` must not run again before it has taken its state back, unless
+        this is a `copy`.
         """
         self.takeovers += 1
         kept = self._continued(old)
@@ -548,7 +549,7 @@ class StateMemory:
         if self._rings.get(key) is its:
             # It was taken over in the opposite direction earlier.
             del self._rings[key]
-        if its.ndim == 2:
+        if not self.slots[key].image:
             self._copy_rest(key, old)
         else:
             mine = self.ring(key)
@@ -595,7 +596,9 @@ def make_finite(values: Floats) -> bool:
 
 
 def in_size(planes: Floats, shape: tuple[int, int]) -> Floats:
-    """Images [planes, height, width], resampled to a shape (height, width)."""
+    """Images [planes, height, width], resampled to a shape (height, width). Numbers [planes] become images of them."""
+    if planes.ndim == 1:
+        return np.broadcast_to(planes[:, np.newaxis, np.newaxis], (len(planes), *shape))
     return planes if planes.shape[1:] == shape else np.stack([resample(plane, shape) for plane in planes])
 
 
@@ -605,10 +608,11 @@ def ticks_back(k: float, depth: int, least: int = 1) -> int:
 
 
 def continues(slot: StateSlot, old: StateSlot | None) -> bool:
-    """Whether a slot can take over the state of another one. Images of one tick are computed again instead."""
+    """Whether a slot can take over the state of another one: an image also that of a number, which it has everywhere.
+    Images of one tick are computed again instead."""
     if old is None or not slot.outlives:
         return False
-    return (slot.kind, slot.planes, slot.image) == (old.kind, old.planes, old.image)
+    return (slot.kind, slot.planes) == (old.kind, old.planes) and slot.image >= old.image
 
 
 def _shape(slot: StateSlot, shape: tuple[int, int]) -> tuple[int, ...]:

@@ -214,6 +214,16 @@ def test_memory_goes_on_in_another_size_as_on_the_processor(family: Family) -> N
     np.testing.assert_array_equal(new.memory.planes(key, 1), here.planes(key, 1))
 
 
+def test_what_was_one_number_goes_on_at_every_pixel(family: Family) -> None:
+    backend = family.visual()
+    old = ticked(backend, "n<v> = prev(n@v) + 1\ndisplay(n@v * me@x)\n", 3)
+    new = backend.compile_subgraph(unit_of("n<v> = prev(n@v) + me@x\ndisplay(n@v)\n"), env_of(), alone())
+    (key,) = old.memory.slots
+    backend.allocate(new, [old])
+    assert backend.adopt(new, [old]) == [key]
+    assert (new.memory.planes(key, 1) == 3).all()
+
+
 def test_processor_and_device_take_each_others_place(family: Family) -> None:
     backend = family.visual()
     old = ticked(backend, SHOWN, 3)

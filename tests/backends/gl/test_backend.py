@@ -23,6 +23,7 @@ from PIL import Image
 
 from tests.codegen.test_glsl_pictures import MEMORIES
 from tests.support.choices import ANYWHERE
+from tests.support.exprs import image_slot, number_slot
 from tests.support.forks import ran
 from tests.support.gl import Graphics, graphics, that_computes
 from tests.support.shown import expected_of
@@ -314,6 +315,19 @@ def test_images_are_resampled_as_the_processor_does_it(graphics: Graphics) -> No
         np.testing.assert_allclose(
             resized.planes(slot.key, 1), in_size(old.planes(slot.key, 1), shape), atol=1e-5, strict=True
         )
+
+
+def test_what_was_one_number_goes_on_at_every_pixel(graphics: Graphics) -> None:
+    from weft.backends.gl.memory import GlMemory
+
+    with graphics.drawing():
+        old, new = (GlMemory(graphics, (slot,), SIZE) for slot in (number_slot("n", 3), image_slot("n", 2)))
+    for tick in range(5):
+        old.ring("n")[old.cell("n")] = tick
+        old.advance()
+    new.allocate([old])
+    assert new.adopt(old) == ["n"]
+    assert [(new.planes("n", ticks_ago) == 5 - ticks_ago).all() for ticks_ago in (1, 2, 3)] == [True] * 3
 
 
 def test_state_goes_to_a_card_and_back_by_what_was_allocated(graphics: Graphics) -> None:

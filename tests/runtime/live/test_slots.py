@@ -115,6 +115,12 @@ def test_feedback_within_a_spindle_goes_on(old: str, new: str, expected: list[fl
     assert edited(FEEDBACK, after).values == pytest.approx(expected)
 
 
+def test_what_was_one_number_goes_on_at_every_pixel() -> None:
+    number = "n<v> = prev(n@v) + 1\ndisplay(n@v * me@x)\n"
+    found = edited(number, number.replace("+ 1", "+ me@x")).image("visual/n@v/prev/0")
+    np.testing.assert_allclose(found, np.broadcast_to(TICKS + (np.arange(8) + 0.5) / 8, (4, 8)), rtol=1e-6)
+
+
 def test_a_resize_resamples_what_is_remembered_of_a_picture() -> None:
     ramp = "ramp<v> = if me@absframe < 1 then me@x + 2 * me@y else prev(ramp@v)\ndisplay(ramp@v)\n"
     found = edited(ramp, ramp, ((40, 20), (20, 10))).image("visual/ramp@v/prev/0")

@@ -248,7 +248,7 @@ class GlMemory(CardState):
     def _can_share(self, key: str, old: StateMemory) -> bool:
         if not self.slots[key].image:
             return super()._can_share(key, old)
-        if not isinstance(old, GlMemory) or old._stack(key) != self._stack(key):
+        if not isinstance(old, GlMemory) or not old.slots[key].image or old._stack(key) != self._stack(key):
             return False
         array = self._arrays.get(array_of(self.slots[key]))
         return array is not None and array is old._arrays.get(array_of(old.slots[key]))
@@ -303,7 +303,7 @@ class GlMemory(CardState):
     def _adopt_slot(self, key: str, old: StateMemory, copy: bool) -> None:
         if not self.slots[key].image:
             super()._adopt_slot(key, old, copy)
-        elif isinstance(old, GlMemory) and old.graphics is self.graphics:
+        elif isinstance(old, GlMemory) and old.graphics is self.graphics and old.slots[key].image:
             self._adopt_layers(key, old, copy)
         else:
             self._upload(key, old)
