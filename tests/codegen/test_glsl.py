@@ -86,7 +86,7 @@ void main() {
     // 1: wave<v> = sin(me@x * 10 + me@time)
     float wave = sin(3.1415927 * (frame.sin_me_x_10_me_time + me_x * frame.wave_number));
     // 2: both = (wave@v + me@y) / 4 + 0.5
-    float both = (me_y + wave) / frame.both_number + frame.both_number_2;
+    float both = (me_y + wave) * frame.both_share + frame.both_number_2;
     pixel = vec4(both, both * both, wave, 1.0);
 }
 """,
@@ -99,7 +99,7 @@ void main() {
     float me_x = share(gl_FragCoord.x, float(frame.columns));
     // 1: trail<v> = max(me@x > fract(me@time), prev(trail@v)(me@x ~ me@x * 0.99) * 0.95)
     float trail = maximum(float(frame.fract_me_time < me_x), sampled_across(past, frame.trail_first + frame.trail_past_cell, me_x * frame.trail_number, at.y) * frame.trail_number_2);
-    pixel = vec4(vec3(number_or(trail, 0.0)), 1.0);
+    pixel = vec4(vec3(trail), 1.0);
     trail_next = trail;
 }
 """,  # noqa: E501

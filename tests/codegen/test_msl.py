@@ -138,7 +138,7 @@ kernel void visual_display(
     if (id >= count) return;
     float me_x = share(float(id % frame.columns) + 0.5, float(frame.columns));
     float me_y = share(float(id / frame.columns) + 0.5, float(frame.rows));
-    float4 grain_colour = between(grain, frame.grain_width, frame.grain_height, me_x, me_y);
+    float4 grain_colour = between_pixels(grain, frame.grain_width, frame.grain_height, me_x, me_y);
     pixels[id] = uchar4(to_byte(grain_colour.r), to_byte(grain_colour.g), to_byte(0.5), 255);
 }
 """,

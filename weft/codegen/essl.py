@@ -63,6 +63,7 @@ class Essl(Glsl):
     name: ClassVar[str] = "essl"
     targets: ClassVar[int] = TARGETS
     exact_waves: ClassVar[bool] = False
+    by_reciprocal: ClassVar[bool] = False
     newer: ClassVar[Mapping[str, str]] = MappingProxyType({})
     fused: ClassVar[Mapping[str, str]] = MappingProxyType({})
     row_sampler: ClassVar[str] = "sampler2D"

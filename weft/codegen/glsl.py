@@ -113,6 +113,8 @@ class Glsl(Language):
     types: ClassVar[Mapping[Type, str]] = MappingProxyType({**C_TYPES, "two": "vec2", "four": "vec4"})
     has_fract: ClassVar[bool] = True
     exact: ClassVar[Mapping[str, str]] = EXACT
+    by_reciprocal: ClassVar[bool] = True
+    keeps_divisor: ClassVar[bool] = True
 
     targets: ClassVar[int] = TARGETS
     """The number of targets that can be drawn to at once."""

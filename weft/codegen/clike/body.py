@@ -550,7 +550,8 @@ class ShaderWriter:
         if node.op == "mod" and node.attr == FEW:
             per = per or applied("/", [literal(self.language.real(1.0)), args[1]])
             return self._called(self._shorter("modulo_of_few", node.args), [*args, per])
-        if node.op == "mod" and per is not None and is_number_input(node.args[1]):
+        takes_turns = node.op == "mod" and "modulo_by" in self.language.function_names
+        if takes_turns and per is not None and is_number_input(node.args[1]):
             return self._called("modulo_by", [*args, per])
         if node.op == "atan2" and self.language.spelling(OPS["atan2"]) in NEAR:
             return self._called(self._shorter("angle", node.args), args)
@@ -578,7 +579,9 @@ class ShaderWriter:
         """A quotient to the last digit. By a number that is an input, it is the sum of two products."""
         parts = [self._reciprocal(node, part) for part in ("lower", "rest")] if self.language.by_reciprocal else []
         known = [part for part in parts if part is not None]
-        return self._called(f"{function}_by", [args[0], *known]) if known else self._called(function, args)
+        if not known:
+            return self._called(function, args)
+        return self._called(f"{function}_by", [*(args if self.language.keeps_divisor else args[:1]), *known])
 
     def _is_inexact(self, node: Node) -> bool:
         """Whether a value has to be right to the last digit, but the operation of the language may not give that."""

@@ -174,6 +174,8 @@ class Language(ABC):
     """Whether there is a `fract(x)` that is `x - floor(x)` for every x."""
     by_reciprocal: ClassVar[bool] = False
     """Whether a division by a number that is an input is a product, since quotients are not exact anyway."""
+    keeps_divisor: ClassVar[bool] = False
+    """Whether "exact_ratio_by" is given the divisor, too, for drivers that do without the parts of 1 over it."""
     coarse_sines: ClassVar[tuple[str, str] | None] = None
     """Functions with an absolute error only, if they take less: the sine of few turns, and that of half turns."""
     skips_nan: ClassVar[bool] = False

@@ -11,6 +11,11 @@ from weft.codegen.clike.prelude import EXACT, FUSED, PRELUDE, functions_in
 
 # A pixel with weight 0 takes no part: 0 times NaN, or times an infinity, would be NaN.
 TEXTURE_FUNCTIONS = """\
+// a / b to the last digit, where 1 / b is the sum of two parts.
+float exact_ratio_by(float a, float b, float part, float rest) {
+    return exact_ratio(a, b);
+}
+
 // A layer of images between the four pixels around a place, clamped at the edge.
 float sampled(sampler2DArray images, int layer, float x, float y) {
     ivec2 size = textureSize(images, 0).xy;
@@ -97,7 +102,14 @@ float sampled(sampler2DArray images, int layer, float x, float y) {
 terms are computed as written. By `fma`, a driver may round the product, too, as Mesa does on the processor: where that
 counts, it is not called."""
 
-FUSED_FUNCTIONS: Mapping[str, str] = MappingProxyType({name: FUSED[name] for name in CORRECTED})
+FUSED_FUNCTIONS: Mapping[str, str] = MappingProxyType({
+    **{name: FUSED[name] for name in CORRECTED},
+    **functions_in("""\
+// a / b to the last digit, where 1 / b is the sum of two parts.
+float exact_ratio_by(float a, float b, float part, float rest) {
+    return fma(a, part, a * rest);
+}"""),
+})
 """Those for drivers of which it is known that their `fma` rounds once."""
 
 
