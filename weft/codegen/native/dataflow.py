@@ -87,6 +87,9 @@ class Affine(NamedTuple):
 # Outside these limits, a scale or an offset could overflow or lose digits before the base makes up for it.
 _LEAST, _MOST = 1e-6, 1e6
 
+# The most operations that are split off. It is asked of every value of a chain that may be thousands of them long.
+_MOST_MOVES = 8
+
 
 def _known(node: Node, numbers: Sequence[float]) -> float | None:
     """The value of a constant, or of a number of the kernel if `numbers` are these; None for others."""
@@ -96,10 +99,10 @@ def _known(node: Node, numbers: Sequence[float]) -> float | None:
 
 
 def affine(node: Node, numbers: Sequence[float] = ()) -> Affine:
-    """A value with its final sums and products with constants split off, unless their factors are extreme. Numbers of
-    the kernel count as constants if `numbers` are their values."""
+    """A value with its last few sums and products with constants split off, unless their factors are extreme. Numbers
+    of the kernel count as constants if `numbers` are their values."""
     base, moves = node, list[tuple[float, float]]()
-    while (step := _step(base, numbers)) is not None:
+    while len(moves) < _MOST_MOVES and (step := _step(base, numbers)) is not None:
         base, factor, offset = step
         moves.append((factor, offset))
     scale, moved = 1.0, 0.0
