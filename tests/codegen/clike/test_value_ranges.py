@@ -68,6 +68,8 @@ TEXTS: Mapping[str, tuple[str, bool]] = {
     "what others send, limited": ('s = osc("/s")\ndisplay(noise(me@x * clamp(s, 0, 9), me@y))', True),
     "what is remembered": ("a = fract(prev(a) + me@x)\ndisplay(noise(a * 9, me@y))", False),
     "a quotient that may be infinite": ("display(noise(1 / (me@x - mouse@x), me@y))", False),
+    "a remainder by what may be 0 on a card": ("display(noise(me@x % 1e-40, me@y))", False),
+    "hardly anything, enlarged": ("display(noise(me@x / 1e37 * 1e37 * 1e12, me@y))", False),
     "a root of any number": ("display(noise(sqrt(me@x - 0.5), me@y))", False),
     "a large number": ("display(noise(me@x * 1e12, me@y))", False),
     "a loop": (
@@ -84,6 +86,14 @@ def test_which_cells_are_near(text: str, is_near: bool) -> None:
         main = "\n".join(line for line in program.text.split("\n") if line.startswith("    "))
         assert (f"= {general}" not in main and f" {general}" not in main) == is_near
     assert ranges_hold(case_of(f"{text}\n"))
+
+
+@pytest.mark.parametrize("divisor", ["1e-38", "1e-40"])
+def test_quotients_by_what_may_be_0_on_a_card_may_be_nan(divisor: str) -> None:
+    case = case_of(f"display(me@x / {divisor})\n")
+    numbered = NumberedKernel.of(case.kernel).kernel
+    program, prologue = read_program(numbered)
+    assert not ValueRanges(numbered, program, prologue, case.kernel.numbers).are_numbers(program.outputs)
 
 
 def test_a_number_may_be_turned_until_cells_are_far() -> None:

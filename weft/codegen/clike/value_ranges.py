@@ -130,8 +130,8 @@ class ValueRanges:
             high = min([high, *(arg.interval.high for arg in args if arg.is_number)])
         if node.op in _LOOSE:
             low, high = low - _CARD_ERROR, high + _CARD_ERROR
-        low, high = (0.0 if abs(end) < _LEAST_SINGLE else end for end in (low, high))
-        return Known(Interval(low, high), self._stays_a_number(node, args, Interval(low, high)), places)
+        found = _on_a_card(Interval(low, high))
+        return Known(found, self._stays_a_number(node, args, found), places)
 
     def _stays_a_number(self, node: Node, args: Sequence[Known], found: Interval) -> bool:
         are_numbers = [arg.is_number for arg in args]
@@ -154,9 +154,9 @@ class ValueRanges:
         """What is known of a value of the program, or of its prologue."""
         match node.op, node.attr:
             case "const", float(value):
-                return Known(number(value), not isnan(value))
+                return Known(_on_a_card(number(value)), not isnan(value))
             case "scalar", Scalar("number", int(place)):
-                return Known(Interval(*self._room(place)), True, 1 << place)
+                return Known(_on_a_card(Interval(*self._room(place))), True, 1 << place)
             case "scalar", Scalar("local", int(at), "float") if at in self._prologue.locals:
                 return self.known(self._prologue.locals[at])
             case "scalar", Scalar("uniform", str(name)):
@@ -182,6 +182,12 @@ class ValueRanges:
             return (value / _ROOM, value * _ROOM) if value > 0 else (value * _ROOM, value / _ROOM)
         most = max(1.0, abs(value)) * _ROOM
         return -most, most
+
+
+def _on_a_card(interval: Interval) -> Interval:
+    """The interval with 0, if there are numbers in it that a card may take for 0."""
+    low, high = interval
+    return Interval(0.0 if 0 < low < _LEAST_SINGLE else low, 0.0 if 0 > high > -_LEAST_SINGLE else high)
 
 
 def is_number_input(node: Node) -> bool:
