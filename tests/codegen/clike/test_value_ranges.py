@@ -70,6 +70,7 @@ TEXTS: Mapping[str, tuple[str, bool]] = {
     "a quotient that may be infinite": ("display(noise(1 / (me@x - mouse@x), me@y))", False),
     "a remainder by what may be 0 on a card": ("display(noise(me@x % 1e-40, me@y))", False),
     "hardly anything, enlarged": ("display(noise(me@x / 1e37 * 1e37 * 1e12, me@y))", False),
+    "what is infinite on a card, reduced": ("display(noise(max(me@x * 1e30 * 1e10 / 1e36, 0), me@y))", False),
     "a root of any number": ("display(noise(sqrt(me@x - 0.5), me@y))", False),
     "a large number": ("display(noise(me@x * 1e12, me@y))", False),
     "a loop": (

@@ -7,7 +7,7 @@ the card's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import isnan
+from math import inf, isnan
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -185,9 +185,11 @@ class ValueRanges:
 
 
 def _on_a_card(interval: Interval) -> Interval:
-    """The interval with 0, if there are numbers in it that a card may take for 0."""
+    """The interval with 0 and infinities, if there are numbers in it that a card may take for these."""
     low, high = interval
-    return Interval(0.0 if 0 < low < _LEAST_SINGLE else low, 0.0 if 0 > high > -_LEAST_SINGLE else high)
+    low = -inf if low <= -_MOST_SINGLE else 0.0 if 0 < low < _LEAST_SINGLE else low
+    high = inf if high >= _MOST_SINGLE else 0.0 if 0 > high > -_LEAST_SINGLE else high
+    return Interval(low, high)
 
 
 def is_number_input(node: Node) -> bool:
