@@ -357,3 +357,16 @@ def test_slots_share_a_texture_but_for_long_pasts() -> None:
     firsts = {uniform.name for uniform in shader.uniforms if isinstance(uniform.source, FirstLayer)}
     assert firsts == {"a_first", "c_first"}
     assert re.findall(r"sampler2DArray (\w+);", shader.text) == ["past", "b_past"]
+
+
+@pytest.mark.parametrize(
+    ("value", "is_exact"),
+    [
+        ("me@time % sin(me@x)", True), ("me@y / cos(me@x * 4)", True), ("sin(me@x) * 0.5", False),
+        ("sin(me@x) % 0.3", False),
+    ],
+)  # fmt: skip
+def test_a_wave_that_divides_is_right_to_its_last_digits(value: str, is_exact: bool) -> None:
+    """A card's own sine may be off by much of a small one."""
+    text = shader_of(f"display({value})\n").text
+    assert ("exact_sine(" in text or "exact_cosine(" in text) == is_exact

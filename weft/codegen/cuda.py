@@ -18,7 +18,7 @@ from typing import ClassVar
 from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage, extent
 from weft.codegen.clike.language import CPP_WORDS, CodeLine, ProgramParts, Type
 from weft.codegen.clike.prelude import (
-    BELOW_1, BITS, EXACT, FOLDED_BITS, FUSED, HALF_TURNS, MOST_FUSED_TURNS, functions_in
+    BELOW_1, BITS, EXACT, EXACT_SINES, EXACT_WAVES, FOLDED_BITS, FUSED, MOST_FUSED_TURNS, functions_in
 )
 from weft.codegen.clike.shader import Bound, LaunchExtent, SideFact, SidePart, Source
 
@@ -152,22 +152,11 @@ float sin(float x) {
     return square < 0.00390625 ? x * (1.0 - square * 0.16666667) : card_sine(x);
 }"""
 
-
-
-def _by_polynomial(wave: str, name: str) -> str:
-    return HALF_TURNS[wave].partition("\n")[2].replace(wave, name)
-
-
-_EXACT = f"""\
+_EXACT = """\
 // The quotient by a number, 1 over which is the sum of two, to the last digit.
-float exact_ratio_by(float a, float per, float rest) {{
+float exact_ratio_by(float a, float per, float rest) {
     return fma(a, per, a * rest);
-}}
-
-// sin πx and cos πx, to a unit or two of the last digit.
-{_by_polynomial("sinpi", "exact_sine")}
-
-{_by_polynomial("cospi", "exact_cosine")}"""
+}"""
 
 _COARSE_SINE = """\
 // sin πx, with an error of the card's own sine.
@@ -225,13 +214,11 @@ class Cuda(KernelLanguage):
         "any_modulo": FUSED["modulo"].replace("modulo", "any_modulo"), **functions_in(_REMAINDERS),
     })  # fmt: skip
     helpers: ClassVar[Mapping[str, str]] = MappingProxyType({
-        **functions_in(_FUNCTIONS), **functions_in(_EXACT), **functions_in(_COARSE_SINE), **ENDS,
+        **functions_in(_FUNCTIONS), **functions_in(_EXACT), **EXACT_SINES, **functions_in(_COARSE_SINE), **ENDS,
         **functions_in(_TO_BYTE), **functions_in(_PLACES),
     })  # fmt: skip
     # Quotients and roots that are always rounded to nearest take several times as long.
-    exact: ClassVar[Mapping[str, str]] = MappingProxyType(
-        {**EXACT, "sinpi": "exact_sine", "cospi": "exact_cosine"}
-    )
+    exact: ClassVar[Mapping[str, str]] = MappingProxyType({**EXACT, **EXACT_WAVES})
     words: ClassVar[Mapping[str, str]] = MappingProxyType({
         "bits_in": "__float_as_uint", "real_in": "__uint_as_float", "nearest": "rintf", "fma": "fmaf",
         "sin": "near_sine", "card_sine": "__sinf", "cos": "__cosf", "sqrt": "sqrtf", "inverse_root": "rsqrtf",

@@ -22,7 +22,7 @@ from weft.codegen.clike.body import emit
 from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.language import CodeLine, ProgramParts
 from weft.codegen.clike.pieces import split
-from weft.codegen.clike.prelude import HALF_TURNS, functions_in
+from weft.codegen.clike.prelude import EXACT, HALF_TURNS, functions_in
 from weft.codegen.clike.shader import Bound, Forms, Shader
 from weft.codegen.clike.texture_functions import survey
 from weft.codegen.glsl import VERTEX as DESKTOP_VERTEX, Glsl
@@ -64,6 +64,8 @@ class Essl(Glsl):
     targets: ClassVar[int] = TARGETS
     exact_waves: ClassVar[bool] = False
     by_reciprocal: ClassVar[bool] = False
+    # Its waves are polynomials, which are.
+    exact: ClassVar[Mapping[str, str]] = EXACT
     newer: ClassVar[Mapping[str, str]] = MappingProxyType({})
     fused: ClassVar[Mapping[str, str]] = MappingProxyType({})
     row_sampler: ClassVar[str] = "sampler2D"

@@ -19,7 +19,7 @@ from weft.codegen.clike.language import (
     C_TYPES, CodeLine, Language, ProgramParts, Type, block, document, packed_pixel, remark, structure
 )
 from weft.codegen.clike.pieces import is_crowded, pieces_of
-from weft.codegen.clike.prelude import EXACT, functions_in
+from weft.codegen.clike.prelude import EXACT, EXACT_SINES, EXACT_WAVES, functions_in
 from weft.codegen.clike.shader import Bound, Forms, LaunchExtent, Shader, UnsuitableError, image_to_write
 from weft.codegen.clike.texture_functions import CORRECTED, FUSED_FUNCTIONS, NEWER_FUNCTIONS, TEXTURE_FUNCTIONS, survey
 from weft.codegen.kernel import Kernel
@@ -112,7 +112,7 @@ class Glsl(Language):
     name: ClassVar[str] = "glsl"
     types: ClassVar[Mapping[Type, str]] = MappingProxyType({**C_TYPES, "two": "vec2", "four": "vec4"})
     has_fract: ClassVar[bool] = True
-    exact: ClassVar[Mapping[str, str]] = EXACT
+    exact: ClassVar[Mapping[str, str]] = MappingProxyType({**EXACT, **EXACT_WAVES})
     by_reciprocal: ClassVar[bool] = True
     keeps_divisor: ClassVar[bool] = True
 
@@ -122,7 +122,7 @@ class Glsl(Language):
     """The type of a row of numbers."""
 
     reserved: ClassVar[frozenset[str]] = _RESERVED
-    helpers: ClassVar[Mapping[str, str]] = MappingProxyType(functions_in(TEXTURE_FUNCTIONS))
+    helpers: ClassVar[Mapping[str, str]] = MappingProxyType({**functions_in(TEXTURE_FUNCTIONS), **EXACT_SINES})
     words: ClassVar[Mapping[str, str]] = MappingProxyType({
         "bits_in": "floatBitsToUint", "real_in": "uintBitsToFloat", "nearest": "roundEven", "pair": "vec2",
         "inverse_root": "inversesqrt",

@@ -527,3 +527,14 @@ float cospi(float x) {{
     return is_odd(turns) ? -value : value;
 }}"""))
 """Sines and cosines of half turns for languages whose own are not precise anywhere."""
+
+
+EXACT_WAVES: Mapping[str, str] = MappingProxyType({"sinpi": "exact_sine", "cospi": "exact_cosine"})
+"""The functions for waves that have to be right to their last digits, likewise."""
+
+EXACT_SINES: Mapping[str, str] = MappingProxyType({
+    name: f"// {wave[:3]} πx to a unit or two of the last digit, by a polynomial.\n"
+          + HALF_TURNS[wave].partition("\n")[2].replace(wave, name)
+    for wave, name in EXACT_WAVES.items()
+})  # fmt: skip
+"""These functions, for languages in which a card's own sine is off by much of a small one."""
