@@ -18,7 +18,7 @@ from typing import ClassVar
 from weft.codegen.clike.buffers import ENDS, Given, Item, KernelLanguage, extent
 from weft.codegen.clike.language import CPP_WORDS, CodeLine, ProgramParts, Type
 from weft.codegen.clike.prelude import (
-    BELOW_1, BITS, EXACT, EXACT_SINES, EXACT_WAVES, FOLDED_BITS, FUSED, MOST_FUSED_TURNS, functions_in
+    BITS, BY_RECIPROCAL, EXACT, EXACT_SINES, EXACT_WAVES, FOLDED_BITS, FUSED, functions_in
 )
 from weft.codegen.clike.shader import Bound, LaunchExtent, SideFact, SidePart, Source
 
@@ -126,36 +126,12 @@ float most_and_0(float zero, float x) {
     return -(min(-x, -zero) - zero);
 }"""
 
-_REMAINDERS = f"""\
-// What is left of a after whole turns of b, where that is easy; any_modulo takes what is rare: many turns, and operands
-// that are 0 or not finite. per is about 1 / b.
-float modulo_by(float a, float b, float per) {{
-    float turns = nearest(a * per);
-    if (!(abs(turns) < {MOST_FUSED_TURNS}) || b == 0.0) return any_modulo(a, b);
-    float rest = fma(-turns, b, a);
-    rest = b < 0.0 ? -rest : rest;
-    rest = rest < 0.0 ? rest + abs(b) : rest;
-    rest = rest < abs(b) ? rest : abs(b) * {BELOW_1};
-    return b < 0.0 ? -rest : rest;
-}}
-
-// The same for any b.
-float modulo(float a, float b) {{
-    return is_finite(b) ? modulo_by(a, b, 1.0 / b) : any_modulo(a, b);
-}}"""
-
 # The card's own sine has an error of 4e-7 everywhere, which is much of a small one.
 _SINE = """\
 // The sine of an angle of a few turns.
 float sin(float x) {
     float square = x * x;
     return square < 0.00390625 ? x * (1.0 - square * 0.16666667) : card_sine(x);
-}"""
-
-_EXACT = """\
-// The quotient by a number, 1 over which is the sum of two, to the last digit.
-float exact_ratio_by(float a, float per, float rest) {
-    return fma(a, per, a * rest);
 }"""
 
 _COARSE_SINE = """\
@@ -211,10 +187,10 @@ class Cuda(KernelLanguage):
     prelude: ClassVar[Mapping[str, str]] = MappingProxyType({
         **functions_in(_CLAMP), **functions_in(_SINE), **FOLDED_BITS,
         **{name: text for name, text in FUSED.items() if name not in ("modulo", "bits_of")}, **functions_in(_NUMBERS),
-        "any_modulo": FUSED["modulo"].replace("modulo", "any_modulo"), **functions_in(_REMAINDERS),
+        **BY_RECIPROCAL,
     })  # fmt: skip
     helpers: ClassVar[Mapping[str, str]] = MappingProxyType({
-        **functions_in(_FUNCTIONS), **functions_in(_EXACT), **EXACT_SINES, **functions_in(_COARSE_SINE), **ENDS,
+        **functions_in(_FUNCTIONS), **EXACT_SINES, **functions_in(_COARSE_SINE), **ENDS,
         **functions_in(_TO_BYTE), **functions_in(_PLACES),
     })  # fmt: skip
     # Quotients and roots that are always rounded to nearest take several times as long.

@@ -56,10 +56,10 @@ _PI_1, _PI_2, _PI_3 = map(real_text, split(math.pi, 11, 11, 24))
 _LN_2_1, _LN_2_2 = map(real_text, split(math.log(2), 15, 24))
 _PI, _PER_PI = real_text(math.pi), real_text(1 / math.pi)
 _LN_2, _PER_LN_2 = real_text(math.log(2)), real_text(1 / math.log(2))
-BELOW_1 = real_text(1 - 2.0**-24)
+_BELOW_1 = real_text(1 - 2.0**-24)
 
 # Up to these counts of turns, their product with half a period or a whole one is exact, even a few units off.
-_MOST_TURNS, MOST_FUSED_TURNS = real_text(2.0**11), real_text(2.0**20)
+_MOST_TURNS, _MOST_FUSED_TURNS = real_text(2.0**11), real_text(2.0**20)
 
 # What `long_rest` repeats, and how often at most.
 _STEPS = """\
@@ -288,17 +288,17 @@ def _remainders(fused: bool) -> dict[str, str]:
     less = "fma(-turns, size, given)" if fused else "given - turns * upper - turns * (size - upper)"
     upper = "" if fused else "    float upper = real_in(bits_in(size) & 0xfffff000u);\n"
     few_upper, few_less = upper.replace("size", "b"), less.replace("size", "b").replace("given", "a")
-    most_turns = MOST_FUSED_TURNS if fused else _MOST_TURNS
+    most_turns = _MOST_FUSED_TURNS if fused else _MOST_TURNS
     return functions_in(f"""\
 // x less the whole number below it; never rounded to 1.
 float fraction(float x) {{
     float rest = x - floor(x);
-    return rest >= 1.0 ? {BELOW_1} : rest;
+    return rest >= 1.0 ? {_BELOW_1} : rest;
 }}
 
 // The same for a number that is not NaN.
 float near_fraction(float x) {{
-    return min(x - floor(x), {BELOW_1});
+    return min(x - floor(x), {_BELOW_1});
 }}
 
 // What is left of a after few whole turns of b, which is positive; per is about 1 / b.
@@ -306,14 +306,14 @@ float modulo_of_few(float a, float b, float per) {{
     float turns = nearest(a * per);
 {few_upper}    float rest = {few_less};
     rest = rest < 0.0 ? rest + b : rest;
-    return rest >= b ? b * {BELOW_1} : rest;
+    return rest >= b ? b * {_BELOW_1} : rest;
 }}
 
 // The same for numbers that are not NaN.
 float near_modulo(float a, float b, float per) {{
     float turns = nearest(a * per);
 {few_upper}    float rest = {few_less};
-    return min(rest < 0.0 ? rest + b : rest, b * {BELOW_1});
+    return min(rest < 0.0 ? rest + b : rest, b * {_BELOW_1});
 }}
 
 // A whole number times a scale less whole turns of size, to at most half of it. Exact for numbers below 2^24 and scales
@@ -358,7 +358,7 @@ float modulo(float a, float b) {{
         rest = given < 0.0 ? -rest : rest;
     }}
     rest = rest < 0.0 ? rest + size : rest;
-    rest = rest < size ? rest : size * {BELOW_1};
+    rest = rest < size ? rest : size * {_BELOW_1};
     return b < 0.0 ? -rest : rest;
 }}""")
 
@@ -496,6 +496,32 @@ FUSED: Mapping[str, str] = MappingProxyType(
     {**PRELUDE, **_waves(True), **_powers(True), **_remainders(True), **_ratios(True), **_roots(True)}
 )
 """The functions for compilers that reorder sums, but compute fma(a, b, c) exactly as written."""
+
+_ANY_MODULO = FUSED["modulo"].replace("modulo", "any_modulo")
+
+BY_RECIPROCAL: Mapping[str, str] = MappingProxyType({"any_modulo": _ANY_MODULO} | functions_in(f"""\
+// The quotient by a number, 1 over which is the sum of two, to the last digit.
+float exact_ratio_by(float a, float per, float rest) {{
+    return fma(a, per, a * rest);
+}}
+
+// What is left of a after whole turns of b, where that is easy; any_modulo takes what is rare: many turns, and operands
+// that are 0 or not finite. per is about 1 / b.
+float modulo_by(float a, float b, float per) {{
+    float turns = nearest(a * per);
+    if (!(abs(turns) < {_MOST_FUSED_TURNS}) || b == 0.0) return any_modulo(a, b);
+    float rest = fma(-turns, b, a);
+    rest = b < 0.0 ? -rest : rest;
+    rest = rest < 0.0 ? rest + abs(b) : rest;
+    rest = rest < abs(b) ? rest : abs(b) * {_BELOW_1};
+    return b < 0.0 ? -rest : rest;
+}}
+
+// The same for any b.
+float modulo(float a, float b) {{
+    return is_finite(b) ? modulo_by(a, b, 1.0 / b) : any_modulo(a, b);
+}}"""))
+"""Quotients and remainders by 1 over a divisor, for the same compilers."""
 
 ORDERS: Mapping[str, str] = MappingProxyType(functions_in("""\
 // The smaller where a is a number; of two zeros the first one.
