@@ -126,6 +126,15 @@ def test_a_graphics_card_gives_the_same(weft, asked):
     assert found[0] == found[1]
 
 
+@pytest.mark.usefixtures("opengl")
+def test_a_graphics_card_takes_parameters_beyond_their_range(weft):
+    """In a performance, none is there, and programs are made for that."""
+    weft.file("slid.weft", "#slider q<v> = 0, 1, 0.5\na = noise(q * floor(me@x * 4), me@x)\n")
+    asked = ("eval", "slid.weft", "a", "--grid", "4x1", "--at", f"q={2**33}")
+    drawn, exact = (weft.json(*asked, "--backend", name)["values"] for name in ("gl", "vm"))
+    assert drawn == pytest.approx(exact, rel=1e-5, abs=1e-5)
+
+
 def test_values_from_outside(weft):
     assert values(weft, "from_outside") == [0.25 * 100 + 5]
     assert values(weft, "from_outside", "--at", "s@v=0.5,mouse@x=0.3,key@a=1") == pytest.approx([54])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import deque
 from collections.abc import Callable, Container, Mapping
@@ -129,7 +130,9 @@ def compile_alone(
     (only,) = (unit for unit in built.units if unit.subgraph.sinks and unit.subgraph.context == context.name)
     # Exposed, it can also be read at any point of the finished picture.
     exposed = replace(only.subgraph, exposes=(ref,))
-    unit, _ = compile_unit(built.patch, built.graph, exposed, contexts)
+    # What is asked may give parameters any value.
+    anywhere = tuple(replace(each, low=-math.inf, high=math.inf) for each in built.patch.parameters)
+    unit, _ = compile_unit(replace(built.patch, parameters=anywhere), built.graph, exposed, contexts)
     return Alone(unit, built.warnings, built.compiled)
 
 
