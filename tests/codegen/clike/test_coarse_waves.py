@@ -55,3 +55,12 @@ def test_a_number_may_be_turned_until_its_size_matters() -> None:
     assert writer.code(units[1], packed=True).grid.drawn.text == first.text
     assert "near_sine" not in first.text
     assert "near_sine" in writer.code(units[2], packed=True).grid.drawn.text
+
+
+@pytest.mark.parametrize(("text", "serves"), [("{} * {{}} + 0.5", True), ("{} / {{}} + 0.5", False)])
+def test_a_factor_may_be_turned_through_0_and_a_divisor_may_not(text: str, serves: bool) -> None:
+    writer = ProgramWriter(CudaVisual.dialect)
+    text = text.format("sin(me@x * me@y * 9)")
+    units = [unit_of(f"display({text.format(number)})\n") for number in (2.5, 0.01, -2.5)]
+    writer.code(units[0], packed=True)
+    assert [writer.knows(unit, packed=True) for unit in units] == [True, serves, serves]

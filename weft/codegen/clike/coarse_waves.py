@@ -41,15 +41,8 @@ def coarse_waves(program: Section, numbers: Sequence[float]) -> CoarseWaves:
     gains.follow(program)
     waves = (node for node in program.nodes if node.op in _WAVES)
     found = frozenset(node for node in waves if gains.of.get(node, math.inf) <= _MOST_GAIN)
-    limits = tuple((place, *_on_its_side(numbers[place], *sizes)) for place, sizes in sorted(gains.sizes.items()))
+    limits = tuple((place, *gains.limits(place)) for place in sorted(gains.sizes))
     return CoarseWaves(found, limits if found else ())
-
-
-def _on_its_side(number: float, least: float, most: float) -> tuple[float, float]:
-    """The range of a number that keeps its sign and has one of these sizes; of 0, any sign."""
-    if number == 0:
-        return -most, most
-    return (least, most) if number > 0 else (-most, -least)
 
 
 def _leading(nodes: Iterable[Node]) -> set[Node]:
@@ -69,6 +62,15 @@ class _Gains:
     leads: set[Node]
     of: dict[Node, float] = field(default_factory=lambda: defaultdict(float))
     sizes: dict[int, tuple[float, float]] = field(default_factory=dict)
+    divisors: set[int] = field(default_factory=set)
+    """The places of numbers whose smallest size counts."""
+
+    def limits(self, place: int) -> tuple[float, float]:
+        """What a number may become: a divisor keeps away from 0."""
+        number, (least, most) = self.numbers[place], self.sizes[place]
+        if place in self.divisors and number:
+            return (least, most) if number > 0 else (-most, -least)
+        return -most, most
 
     def follow(self, program: Section) -> None:
         """Finds the gains of all values that are made of waves, from the outputs on."""
@@ -113,6 +115,8 @@ class _Gains:
         """The smallest size of a divisor."""
         sizes = self._sizes(node)
         if sizes is not None:
+            if node.op != "const":
+                self.divisors.add(int(node.attr.key))
             return sizes[0]
         low, high = interval(node, self._given, depth=_DEPTH)
         return max(low, -high, 0.0)
