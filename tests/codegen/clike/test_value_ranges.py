@@ -108,6 +108,16 @@ def test_a_number_may_be_turned_until_cells_are_far() -> None:
     assert "bits_of" in writer.code(units[3], packed=True).grid.drawn.text
 
 
+@pytest.mark.parametrize("text", ["me@x * {} + me@y", "min(osc(\"/s\"), {})", "me@x / {}"])
+def test_a_number_may_be_turned_far_where_nothing_is_near(text: str) -> None:
+    """What is shown stays a number."""
+    writer = ProgramWriter(GlVisual.dialect)
+    units = [unit_of(f"display({text.format(number)})\n") for number in (0.5, 2000.5)]
+    first = writer.code(units[0], packed=True).grid.drawn
+    assert "number_or" not in first.text
+    assert writer.knows(units[1], packed=True)
+
+
 def test_a_wider_slider_is_another_program() -> None:
     """A range that changes little keeps the program."""
     kept, table = KeptBuild(), ContextTable(OWN_CONTEXTS)

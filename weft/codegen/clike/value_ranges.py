@@ -25,8 +25,9 @@ _MOST_SINGLE, _MOST_WHOLE = 2.0**127, 2.0**30
 # A smaller number may be 0 on a card.
 _LEAST_SINGLE = 2.0**-120
 
-# A number of the text may become this many times as large before another program is needed, and a divisor as small.
-_ROOM = 16.0
+# A number of the text may become this many times as large before another program is needed, and a divisor as small:
+# more where it matters only whether a value is a number.
+_ROOM, _MORE_ROOM = 16.0, 2.0**20
 
 # Seconds of a performance: eight years.
 _MOST_TIME = 2.0**28
@@ -70,7 +71,12 @@ _UNKNOWN = Known(ANYWHERE, False)
 class ValueRanges:
     """What is known of the values of one program. It holds while the numbers of the kernel keep within `limits`."""
 
-    def __init__(self, kernel: Kernel, program: Section, prologue: Section, numbers: Sequence[float]) -> None:
+    def __init__(
+        self, kernel: Kernel, program: Section, prologue: Section, numbers: Sequence[float], room: float = _ROOM
+    ) -> None:
+        """`room` is how many times as large a number may become."""
+        self._roomier = ValueRanges(kernel, program, prologue, numbers, _MORE_ROOM) if room < _MORE_ROOM else None
+        self._room_of_numbers = room
         self._kernel = kernel
         self._prologue = prologue
         self._numbers = numbers
@@ -89,10 +95,14 @@ class ValueRanges:
     def limits(self) -> tuple[tuple[int, float, float], ...]:
         """Those of the numbers that the answers so far depend on: their places, the least and the largest."""
         places = (place for place in range(self._used.bit_length()) if self._used >> place & 1)
-        return tuple((place, *self._room(place)) for place in places)
+        own = tuple((place, *self._room(place)) for place in places)
+        return own if self._roomier is None else (*own, *self._roomier.limits)
 
     def are_numbers(self, nodes: Iterable[Node]) -> bool:
         """Whether none of some values is ever NaN; they may be infinite."""
+        nodes = list(nodes)
+        if self._roomier is not None and self._roomier.are_numbers(nodes):
+            return True
         return self._answer(nodes, lambda known: known.is_number)
 
     def is_near(self, node: Node) -> bool:
@@ -177,10 +187,10 @@ class ValueRanges:
 
     def _room(self, place: int) -> tuple[float, float]:
         """What a number of the text may become: a divisor keeps away from 0."""
-        value = self._numbers[place]
+        value, room = self._numbers[place], self._room_of_numbers
         if place in self._divisors and value:
-            return (value / _ROOM, value * _ROOM) if value > 0 else (value * _ROOM, value / _ROOM)
-        most = max(1.0, abs(value)) * _ROOM
+            return (value / room, value * room) if value > 0 else (value * room, value / room)
+        most = max(1.0, abs(value)) * room
         return -most, most
 
 
