@@ -23,8 +23,8 @@ _STRAND = re.compile(r"(?<![\w@])\d*([^\W\d]\w*)")
 _CALLED = re.compile(r"(?<![\w@])\d*([^\W\d]\w*)\b(?=(?:\s|//.*)*[(<])")
 
 Means = tuple[object, ...]
-"""What a name means: its statements. Of the range of a parameter its reach counts alone, so this and its outputs
-represent it here."""
+"""What a name means: its statements. A parameter is represented by its reach and its outputs, since nothing else of its
+range counts."""
 
 
 class _Words(NamedTuple):

@@ -71,7 +71,7 @@ class GlBackend(CardBackend):
         self.guarded(self._factory().graphics.barrier)
 
     def own(self, compiled: Compiled) -> GlCompiled:
-        if self._made is None or not isinstance(compiled, self._made.subgraphs):
+        if self._made is None or not isinstance(compiled, self._made.subgraph_class):
             raise TypeError(f"{compiled.unit.subgraph.name} runs on another backend")
         return compiled
 

@@ -702,8 +702,8 @@ _CANVASES = 2
 class ProgramFactory:
     """Makes the subgraphs of one backend ready to run."""
 
-    subgraphs: ClassVar[type[GlCompiled]] = GlCompiled
-    """Their class."""
+    subgraph_class: ClassVar[type[GlCompiled]] = GlCompiled
+    """The class of the subgraphs that it makes."""
 
     def __init__(self, graphics: Graphics, tiled: bool | None = None) -> None:
         """`tiled` says whether pictures are computed in tiles instead of drawn; None measures which is faster."""
