@@ -370,3 +370,16 @@ def test_a_wave_that_divides_is_right_to_its_last_digits(value: str, is_exact: b
     """A card's own sine may be off by much of a small one."""
     text = shader_of(f"display({value})\n").text
     assert ("exact_sine(" in text or "exact_cosine(" in text) == is_exact
+
+
+@pytest.mark.parametrize(
+    ("value", "is_guarded"),
+    [
+        ("not (a <= me@x)", True), ("not (me@x > a)", True), ("not (me@x < 0.3)", False), ("not (a == me@x)", False),
+        ("a <= me@x", False),
+    ],
+)  # fmt: skip
+def test_an_order_that_does_not_hold_for_nan_is_not_turned_round(value: str, is_guarded: bool) -> None:
+    """NVIDIA's compiler takes `!(a <= b)` for `a > b`."""
+    text = shader_of(f'a = osc("/a")\ndisplay({value})\n').text
+    assert ("are_numbers(" in text) is is_guarded

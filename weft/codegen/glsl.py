@@ -115,6 +115,7 @@ class Glsl(Language):
     exact: ClassVar[Mapping[str, str]] = MappingProxyType({**EXACT, **EXACT_WAVES})
     by_reciprocal: ClassVar[bool] = True
     keeps_divisor: ClassVar[bool] = True
+    negates_orders: ClassVar[bool] = True
 
     targets: ClassVar[int] = TARGETS
     """The number of targets that can be drawn to at once."""

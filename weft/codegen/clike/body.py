@@ -241,6 +241,9 @@ def _counts_exactly(loop: Node) -> bool:
 # The functions for waves of few turns.
 _FEW_WAVES: Mapping[str, str] = MappingProxyType({"sinpi": "sin", "cospi": "cos"})
 
+# What is true of numbers where an order is not.
+_OPPOSITES: Mapping[str, str] = MappingProxyType({"lt": ">=", "le": ">", "gt": "<=", "ge": "<"})
+
 # The reciprocals of larger divisors, and of those below 1 over it, may be 0 or infinite.
 _MOST_DIVISOR = 2.0**120
 
@@ -529,6 +532,12 @@ class ShaderWriter:
             for arg, other in ((0, 1), (1, 0)) if self._is_unsigned(node) else ():
                 if self.ranges.are_numbers([node.args[arg]]):
                     return self._called(node.op, [args[arg], args[other]])
+        if node.op == "not" and self.language.negates_orders and node.args[0].op in _OPPOSITES:
+            compared = node.args[0].args
+            if not self.ranges.are_numbers(compared):
+                values = [self.value(arg) for arg in compared]
+                unordered = applied("!", [self._called("are_numbers", values)])
+                return applied("||", [applied(_OPPOSITES[node.args[0].op], values), unordered])
         is_itself = node.op in ("eq", "ne") and node.args[0] is node.args[1] and node.args[0].kind == "float"
         if is_itself and "is_number" in self.language.function_names:
             # A compiler may think that there is no NaN.

@@ -183,6 +183,8 @@ class Language(ABC):
     cells: ClassVar[tuple[str, str] | None] = None
     """Functions that find the corner of a cell in less time than a floor and its bits: a place less a multiple of 2³²,
     and the whole number below. Then `bits_of` gives the bits of the whole number below, too."""
+    negates_orders: ClassVar[bool] = False
+    """Whether a compiler may take !(a < b) for a >= b, which differs for NaN."""
     exact_waves: ClassVar[bool] = True
     """Whether its sines and cosines are exact to the last digits for angles of some half turns."""
 

@@ -101,6 +101,11 @@ bool is_number(float x) {
     return (bits_in(x) & 0x7fffffffu) <= 0x7f800000u;
 }
 
+// Whether neither is NaN.
+bool are_numbers(float x, float y) {
+    return is_number(x) && is_number(y);
+}
+
 // Whether x is neither infinite nor NaN.
 bool is_finite(float x) {
     return (bits_in(x) & 0x7f800000u) != 0x7f800000u;
