@@ -275,11 +275,11 @@ def test_frames_have_fences_only_while_others_follow_them(graphics: Graphics) ->
     for tick in range(1, 4):
         backend.execute_subgraph(compiled, moment(tick), runner)
         backend.sync()
-        assert not compiled._passed._fences
+        assert not compiled._under_way._fences
     for tick in range(4, 9):
         backend.execute_subgraph(compiled, moment(tick), runner)
-        assert len(compiled._passed._fences) == (tick > 4)
-    fences = [*compiled._passed._fences]
+        assert len(compiled._under_way._fences) == (tick > 4)
+    fences = [*compiled._under_way._fences]
     del compiled
     gc.collect()
     with graphics.drawing():

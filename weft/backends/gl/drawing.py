@@ -15,7 +15,7 @@ from weft.backends.base import Env, PictureHandle
 from weft.backends.card import CardCompiled, CardPictures, SampleChunk, ShaderCode, SoundCode, one_sample
 from weft.backends.executors import Stillness
 from weft.backends.gl.frame_calls import GlCall, GlFrameCalls, Target, detach, in_tiles, make, over_targets
-from weft.backends.gl.graphics import GL, ContextState, Graphics, PassedFrames
+from weft.backends.gl.graphics import GL, ContextState, FramesUnderWay, Graphics
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.programs import FRAME, OWN_REFUSED, LinkedPrograms, drawing, linked
 from weft.backends.gl.textures import (
@@ -117,11 +117,11 @@ class Canvas:
         self.colours = [Texture(graphics, shape, wide=not shader.packed) for _ in range(shader.colour_targets)]
         self.limit = Texture(graphics, shape) if shader.stops else None
         self.numbers = [each.number for each in (*self.colours, self.limit) if each is not None]
-        """All of its textures."""
+        """Those of all its textures."""
 
     @property
     def targets(self) -> list[Target]:
-        """The same as targets."""
+        """All of its textures, as targets."""
         return [(number, None) for number in self.numbers]
 
     def begin_look(self) -> None:
@@ -585,7 +585,7 @@ class GlCompiled(CardCompiled):
     _wide: DrawPass | None = None
 
     def __post_init__(self) -> None:
-        self._passed = PassedFrames(self.graphics)
+        self._under_way = FramesUnderWay(self.graphics)
 
     @property
     def graphics(self) -> Graphics:
@@ -612,10 +612,10 @@ class GlCompiled(CardCompiled):
         canvas, memory, calls = self.canvases[0], self.memory, record.calls
         with self.graphics.drawing() as place:
             memory.complete()
-            self._passed.begin()
+            self._under_way.begin()
             calls.begin(memory, self.grid.given(place, memory, canvas))
             stopped = record.draw(inputs, memory)
-            self._passed.end()
+            self._under_way.end()
         self.canvases.rotate(1)
         memory.advance()
         if stopped:
@@ -626,11 +626,11 @@ class GlCompiled(CardCompiled):
         self.forget_record()
         canvas = self.canvases[0]
         with self.graphics.drawing() as place:  # entered once: the reads of other subgraphs would each enter it
-            self._passed.begin()
+            self._under_way.begin()
             before = self.stages.draw(place, self.memory, launch, self.sources)
             begun = self.grid.prepare(self.memory, launch)
             self.grid.draw(place, begun, self.memory, self.sources, canvas)
-            self._passed.end()
+            self._under_way.end()
             stopped = any(each.machine.loop_stopped for each in (*before, begun))
             stopped |= any_stopped(self._looks)
             self._looks = look([canvas, *self.stages.canvases]) if self.memory.ticks % _LOOK == 0 else []

@@ -370,15 +370,15 @@ _FOREVER = 2**63 - 1
 _AHEAD = 2
 
 
-class PassedFrames:
-    """Keeps few frames under way. One has a fence as soon as another follows it: one that is waited for at once, with
-    all else that is under way, needs none."""
+class FramesUnderWay:
+    """Keeps the frames that are under way few. A frame has a fence as soon as another one follows it; one that is
+    waited for at once needs none."""
 
     def __init__(self, graphics: Graphics) -> None:
         self._graphics = graphics
         self._fences: deque[Any] = deque()
         self._last: int | None = None
-        """How often all was finished before the last frame, while that has no fence."""
+        """How often all had been finished when the last frame was asked for; None if that has a fence."""
 
     def begin(self) -> None:
         """Waits until few enough frames are under way for another one. In the context that draws."""
