@@ -553,14 +553,13 @@ class ShaderWriter:
         if self._is_inexact(node):
             exact = self.language.exact[node.op]
             return self._exact_ratio(node, exact, args) if node.op == "div" else self._called(exact, args)
-        per = self._reciprocal(node) if node.op in ("div", "mod") and self.language.by_reciprocal else None
-        if node.op == "div" and per is not None:
+        if node.op == "div" and (per := self._reciprocal(node)) is not None:
             return applied("*", [args[0], per])
         if node.op == "mod" and node.attr == FEW:
-            per = per or applied("/", [literal(self.language.real(1.0)), args[1]])
+            per = self._reciprocal(node) or applied("/", [literal(self.language.real(1.0)), args[1]])
             return self._called(self._shorter("modulo_of_few", node.args), [*args, per])
         takes_turns = node.op == "mod" and "modulo_by" in self.language.function_names
-        if takes_turns and per is not None and is_number_input(node.args[1]):
+        if takes_turns and is_number_input(node.args[1]) and (per := self._reciprocal(node)) is not None:
             return self._called("modulo_by", [*args, per])
         if node.op == "atan2" and self.language.spelling(OPS["atan2"]) in NEAR:
             return self._called(self._shorter("angle", node.args), args)
@@ -586,7 +585,7 @@ class ShaderWriter:
 
     def _exact_ratio(self, node: Node, function: str, args: list[ExpressionText]) -> ExpressionText:
         """A quotient to the last digit. By a number that is an input, it is the sum of two products."""
-        parts = [self._reciprocal(node, part) for part in ("lower", "rest")] if self.language.by_reciprocal else []
+        parts = [self._reciprocal(node, part) for part in ("lower", "rest")]
         known = [part for part in parts if part is not None]
         if not known:
             return self._called(function, args)
@@ -636,8 +635,10 @@ class ShaderWriter:
 
     def _reciprocal(self, node: Node, part: Part = "nearest") -> ExpressionText | None:
         """1 over the second operand of a value, or a part of it, computed before the launch; None if that varies over
-        the picture."""
+        the picture, or the language divides."""
         divisor = node.args[1]
+        if not self.language.by_reciprocal:
+            return None
         if divisor.op == "const":
             usual = 1 / _MOST_DIVISOR <= abs(divisor.attr) <= _MOST_DIVISOR
             return literal(self.language.real(one_over(divisor.attr, part))) if usual else None
