@@ -38,8 +38,10 @@ NOT_INSTALLED = f"MIDI needs a library: {installs('hands')}"
 # The most seconds for a look or for opening a port; for the end of an output; and for the wait of `weft devices`.
 _PATIENCE = 20.0
 _TO_END = 1.0
-_TO_FLUSH = 0.05
+_TO_FLUSH = 0.1
 _TO_LIST = 10.0
+# How often the end of a note that still sounds is sent when an output ends.
+_ENDS = 3
 # The most messages that wait for a frame: those of 20 seconds from 5 devices that send at the rate of a MIDI cable.
 _MOST = 100_000
 _ENTRY = "weft.runtime.hands.midi_ports:main"
@@ -454,13 +456,18 @@ class _Speaker:
                     self._parent.send(_NO_MIDI)
                     return self._idle()
             self._send(library, *wanted)
+        # JACK takes messages once a block. Messages that still wait are lost with the process, and so are those of a
+        # block that comes too late for their receiver, as on a busy machine. A note may end more than once.
+        for _ in range(_ENDS):
+            self._end_notes()
+            time.sleep(_TO_FLUSH)
+        return None
+
+    def _end_notes(self) -> None:
         for part, sounding in self._sounding.items():
             for channel, key in sounding:
                 with suppress(Exception):
                     self._ports[part].send_message(encode(MidiMessage("note off", channel, key)))
-        # JACK takes messages once a block. Messages that still wait are lost with the process.
-        time.sleep(_TO_FLUSH)
-        return None
 
     def _idle(self) -> None:
         """Drops messages."""
