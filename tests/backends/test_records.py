@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -207,32 +208,33 @@ def test_the_time_may_be_a_zero_with_another_sign(opened: Open) -> None:
     assert shown == [255, 0, 255]
 
 
-class OnceANumber:
-    """A number the first time that it is asked for: so a frame fails while its inputs are filled in."""
-
-    def __init__(self) -> None:
-        self.was_asked = False
-
-    def __float__(self) -> float:
-        if self.was_asked:
-            raise OverflowError
-        self.was_asked = True
-        return 0.75
-
-
-def test_inputs_of_a_frame_that_fails_are_not_those_of_the_next(tmp_path: Path) -> None:
-    text = "#slider a<v> = 0, 1, 0.4\n#slider b<v> = 0, 1, 0.4\ndisplay(me@x * a@v, me@x * b@v, fract(me@time))\n"
+def test_a_frame_that_fails_is_drawn_again(tmp_path: Path) -> None:
     backend, runner = CudaHere(tmp_path), ProgramRunner(ContextTable())
-    compiled = ready(backend, unit_of(text), runner)
+    compiled = ready(backend, unit_of(TURNED), runner)
+    shown = [pixels(backend, compiled, moment(tick), runner) for tick in (0, 1)]
+    assert shown[0] != shown[1]
+    backend.library.broken.add("cuLaunchKernel")
+    with pytest.raises(DeviceLostError):
+        backend.execute_subgraph(compiled, moment(0), runner)
+    backend.library.broken.clear()
+    assert [pixels(backend, compiled, moment(tick), runner) for tick in (0, 1)] == shown
 
-    def at(tick: int, *turned: Any) -> Env:
-        return Env(WIDE, HIGH, tick, float(tick), inputs=dict(zip(("a@v", "b@v"), turned, strict=True)))
 
-    first = pixels(backend, compiled, at(0, 0.5, 0.5), runner)
-    for turned in ((0.75, OnceANumber()), (OnceANumber(), 0.75)):
-        with pytest.raises(DeviceLostError):
-            backend.execute_subgraph(compiled, at(1, *turned), runner)
-    assert pixels(backend, compiled, at(2, 0.5, 0.5), runner) == first
+@pytest.mark.parametrize("value", [1e300, -1e300, 1e-320, math.inf, math.nan], ids=str)
+def test_a_number_may_have_any_size(value: float, opened: Open) -> None:
+    text = (
+        "#slider a<v> = 0, 1, 0.4\n"
+        "display(a@v * me@x > 0, (1 / a@v) * me@x > 0, fract(me@time) + me@absframe * a@v > 1, floor(me@px / a@v))\n"
+    )
+
+    def drawn(is_code: bool) -> bytes:
+        backend, runner = opened(), ProgramRunner(ContextTable())
+        compiled = ready(backend, unit_of(text), runner, is_code)
+        shown = pixels(backend, compiled, Env(WIDE, HIGH, 3, 0.5, inputs={"a@v": value}), runner)
+        assert (compiled._record is not None) == is_code
+        return shown
+
+    assert drawn(True) == drawn(False)
 
 
 def test_a_prologue_that_is_stopped_says_so(opened: Open) -> None:

@@ -257,22 +257,25 @@ class UniformReader:
     """Reads some uniforms of environments, as `Env.uniform` gives them, in less time."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        self.own = tuple(name for name in names if name in _OWN)
-        """Those that are fields of an environment."""
-        self.given = tuple(name for name in names if name not in _OWN)
-        # These give a tuple if there is more than one name.
-        self._fields = attrgetter(*(_OWN[name] for name in self.own), "width", "height")
-        self._items = itemgetter(*self.given, *self.given[:1]) if self.given and BPM not in self.given else None
+        own, given = [name for name in names if name in _OWN], [name for name in names if name not in _OWN]
+        # Getters give a tuple only of more than one thing.
+        own += ["width", "height"] if len(own) == 1 else []
+        given += given if len(given) == 1 else []
+        self.names = (*own, *given)
+        """Those that `read` gives, in its order, and perhaps others."""
+        self._fields = attrgetter(*(_OWN[name] for name in own)) if own else lambda env: ()
+        self._items = itemgetter(*given) if given else lambda inputs: ()
+        self._has_items = BPM not in given
 
-    def read(self, env: Env) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """The values of `own`, and of `given`; more may follow."""
-        value = env.uniform
+    def read(self, env: Env) -> tuple[float, ...]:
+        """Their values."""
         # A class of environments may have other values.
-        own = self._fields(env) if type(env) is Env else tuple(value(name) for name in self.own)
-        try:
-            return own, self._items(env.inputs) if self._items is not None else tuple(map(value, self.given))
-        except KeyError:  # of an input that is absent
-            return own, tuple(map(value, self.given))
+        if self._has_items and type(env) is Env:
+            try:
+                return (*self._fields(env), *self._items(env.inputs))
+            except KeyError:  # of an input that is absent
+                pass
+        return tuple(map(env.uniform, self.names))
 
 
 class Compiled(Protocol):

@@ -7,8 +7,7 @@ from __future__ import annotations
 import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from ctypes import c_double, c_int64, c_uint32
-from dataclasses import dataclass
+from ctypes import c_double, c_int64
 from struct import Struct
 from typing import Any, Final, TypeAlias
 
@@ -19,10 +18,6 @@ from weft.backends.native.llvm import Address, function_of
 from weft.backends.prologue import LaunchPrologue, PrologueBlock, PrologueMachine
 from weft.codegen.clike.shader import Shader
 from weft.codegen.kernel import Kernel, Unit
-
-Inputs: TypeAlias = "tuple[float, tuple[float, ...], tuple[float, ...], bytes]"
-"""What a frame is computed from: the time, 0 where nothing depends on it, and the uniforms of its kernel, as a
-`UniformReader` gives them; and all of these by their bits."""
 
 # The most that a call is given. More than a function takes does no harm, by the conventions of all systems.
 _MOST = 11
@@ -62,7 +57,7 @@ class CallList:
 # The words of a record, which the function reads, and the last one, which it writes: whether a loop of the prologue has
 # reached its limit.
 _WORDS = (
-    "prologue", "block", "scalars", "words", "reals", "real_places", "wholes", "whole_places", "nearests",
+    "prologue", "block", "numbers", "number_places", "reals", "real_places", "wholes", "whole_places", "nearests",
     "nearest_places", "lowers", "lower_places", "rests", "rest_places",
     "width_place", "width", "height_place", "height", "stopped_place", "calls", "calls_count",
     "stopped",
@@ -90,47 +85,49 @@ def _loop(name: str, count: str, before: str, after: str, body: str) -> str:
 """
 
 
-def _copies(name: str, places: str, before: str, after: str, copied: str) -> str:
-    """Copies scalars to words: pairs of numbers say from where to where."""
+def _copies(name: str, before: str, after: str, copied: str) -> str:
+    """Copies numbers of 64 bits to words, by pairs of addresses: from where, and to where."""
     body = f"""\
-  %{name}_pair = getelementptr i64, ptr %{places}, i64 %{name}_i
-  %{name}_to = load i32, ptr %{name}_pair
-  %{name}_second = getelementptr i32, ptr %{name}_pair, i64 1
-  %{name}_from = load i32, ptr %{name}_second
-  %{name}_scalar = getelementptr i64, ptr %scalars, i32 %{name}_from
-  %{name}_word = getelementptr i32, ptr %words, i32 %{name}_to
+  %{name}_pair = getelementptr [2 x ptr], ptr %{name}_places, i64 %{name}_i
+  %{name}_from = load ptr, ptr %{name}_pair
+  %{name}_second = getelementptr ptr, ptr %{name}_pair, i64 1
+  %{name}_to = load ptr, ptr %{name}_second
 {copied}"""
     return _loop(name, f"{name}s", before, after, body)
 
 
+_NUMBER = """\
+  %exact = load double, ptr %number_from
+  store double %exact, ptr %number_to
+"""
 _REAL = """\
-  %given = load double, ptr %real_scalar
+  %given = load double, ptr %real_from
   %single = fptrunc double %given to float
-  store float %single, ptr %real_word
+  store float %single, ptr %real_to
 """
 _NEAREST = """\
-  %divisor = load double, ptr %nearest_scalar
+  %divisor = load double, ptr %nearest_from
   %quotient = fdiv double 1.0, %divisor
   %rounded = fptrunc double %quotient to float
-  store float %rounded, ptr %nearest_word
+  store float %rounded, ptr %nearest_to
 """
 _WHOLE = """\
-  %bits = load i32, ptr %whole_scalar
-  store i32 %bits, ptr %whole_word
+  %bits = load i32, ptr %whole_from
+  store i32 %bits, ptr %whole_to
 """
 
 
 def _part(name: str, made: str) -> str:
     """A part of 1 over a single, as `one_over` computes it: the lower one has 29 digits fewer than a double."""
     return f"""\
-  %{name}_given = load double, ptr %{name}_scalar
+  %{name}_given = load double, ptr %{name}_from
   %{name}_single = fptrunc double %{name}_given to float
   %{name}_divisor = fpext float %{name}_single to double
   %{name}_share = fdiv double 1.0, %{name}_divisor
   %{name}_bits = bitcast double %{name}_share to i64
   %{name}_upper = and i64 %{name}_bits, -536870912
   %{name}_below = bitcast i64 %{name}_upper to double
-{made}  store float %{name}_rounded, ptr %{name}_word
+{made}  store float %{name}_rounded, ptr %{name}_to
 """
 
 
@@ -160,9 +157,9 @@ _CALLED = f"""\
   store i64 %call_result, ptr %at_result
 """
 
-_POINTERS = ("prologue", "block", "scalars", "words", "real_places", "whole_places", "nearest_places", "lower_places",
+_POINTERS = ("prologue", "block", "number_places", "real_places", "whole_places", "nearest_places", "lower_places",
              "rest_places", "width_place", "height_place", "stopped_place", "calls")  # fmt: skip
-_NUMBERS = ("reals", "wholes", "nearests", "lowers", "rests", "width", "height", "calls_count")
+_NUMBERS = ("numbers", "reals", "wholes", "nearests", "lowers", "rests", "width", "height", "calls_count")
 
 _TEXT = f"""\
 define void @frame_by_record(ptr %record) {{
@@ -172,13 +169,16 @@ entry:
   store i64 %width, ptr %width_place
   store i64 %height, ptr %height_place
   store i64 0, ptr %stopped_place
+  br label %number
+{_copies("number", "entry", "compute", _NUMBER)}\
+compute:
   call void %prologue(ptr %block)
   br label %real
-{_copies("real", "real_places", "entry", "whole", _REAL)}\
-{_copies("whole", "whole_places", "real", "nearest", _WHOLE)}\
-{_copies("nearest", "nearest_places", "whole", "lower", _NEAREST)}\
-{_copies("lower", "lower_places", "nearest", "rest", _LOWER)}\
-{_copies("rest", "rest_places", "lower", "call", _REST)}\
+{_copies("real", "compute", "whole", _REAL)}\
+{_copies("whole", "real", "nearest", _WHOLE)}\
+{_copies("nearest", "whole", "lower", _NEAREST)}\
+{_copies("lower", "nearest", "rest", _LOWER)}\
+{_copies("rest", "lower", "call", _REST)}\
 {_loop("call", "calls_count", "rest", "done", _CALLED)}\
 done:
   %at_stopped = getelementptr i64, ptr %record, i64 {_AT["stopped"]}
@@ -194,28 +194,6 @@ def prepared() -> Address | None:
     return function_of(_TEXT, "frame_by_record")
 
 
-@dataclass(frozen=True, slots=True)
-class _Places:
-    """Where the value of a uniform goes: places among the numbers of the prologue, and in the block of the program with
-    their forms."""
-
-    of_prologue: list[int]
-    of_program: list[tuple[int, Any]]
-
-    @classmethod
-    def of(cls, name: str, machine: PrologueMachine, block: PrologueBlock) -> _Places:
-        return cls(
-            [at for at, read in machine.block.uniforms if read == name],
-            [(at, form) for at, form, read in block.uniforms if read == name],
-        )
-
-    def fill(self, value: float, numbers: Any, block: PrologueBlock) -> None:
-        for at in self.of_prologue:
-            numbers[at] = value
-        for at, form in self.of_program:
-            block.put(at, form, value)
-
-
 class FrameRecord:
     """The record of the frames of one program, over one shape."""
 
@@ -226,38 +204,30 @@ class FrameRecord:
         self.shape = shape
         self.words = block.words
         """The numbers of a frame, where the calls find them."""
-        self._numbers = (c_double * len(machine.block.numbers)).from_buffer(machine.block.numbers.data)
-        self._fillers = machine.fillers
-        self._block = block
-        self._reader = uniforms
-        self._call = call
-        self._times = [at for at, name in machine.block.coords if name == TIME]
-        self._own, self._given = (
-            [_Places.of(name, machine, block) for name in names] for names in (uniforms.own, uniforms.given)
-        )
-        self._known: Inputs | None = None
-        """What the uniforms are filled in from."""
-        self._bits = Struct(f"{1 + len(uniforms.own) + len(uniforms.given)}d").pack
-        self._last_own = 8 * (1 + len(uniforms.own))
-        at_scalar = {number: at for at, number in machine.reals}
-        whole = {number: at // 2 for at, number in machine.wholes}
-        copied = {
-            form: _pairs([(to, (whole if form == "whole" else at_scalar)[number]) for to, number in places])
-            for form, places in block.locals.items()
-        }
-        self._record = (c_int64 * len(_WORDS))()
-        self._held = copied, machine
         self.calls: Any = None
         """The calls that it makes."""
+        self._fillers = machine.fillers
+        self._block = block
+        self._read = uniforms.read
+        self._call = call
+        times = [at for at, name in machine.block.coords if name == TIME]
+        self._moves = bool(times)
+        self._bits = Struct(f"{1 + len(uniforms.names)}d")
+        given = (c_double * (1 + len(uniforms.names)))()
+        self._given = memoryview(given).cast("B")
+        """What a frame is computed from, for machine code."""
+        copies = _copied(machine, block, times, uniforms.names, ctypes.addressof(given))
+        places = {form: _pairs(pairs) for form, pairs in copies.items()}
+        self._record = (c_int64 * len(_WORDS))()
+        self._held = places, machine
         self._nothing = Launch(shape, {})
-        self._has_more = bool(uniforms.own or uniforms.given or self._fillers or block.cells or block.layers)
-        given: dict[str, int] = {
-            "prologue": machine.address, "block": machine.block.address, "scalars": machine.scalars.ctypes.data,
-            "words": block.words.ctypes.data, "width": shape[1], "height": shape[0], **machine.extents,
-            **{f"{form}s": len(places) for form, places in block.locals.items()},
-            **{f"{form}_places": ctypes.addressof(pairs) for form, pairs in copied.items()},
+        self._has_state = bool(self._fillers or block.cells or block.layers)
+        record: dict[str, int] = {
+            "prologue": machine.address, "block": machine.block.address, "width": shape[1], "height": shape[0],
+            **machine.extents, **{f"{form}s": len(pairs) for form, pairs in copies.items()},
+            **{f"{form}_places": ctypes.addressof(pairs) for form, pairs in places.items()},
         }  # fmt: skip
-        for name, value in given.items():
+        for name, value in record.items():
             self._record[_AT[name]] = value
         self._address = ctypes.addressof(self._record)
 
@@ -268,7 +238,8 @@ class FrameRecord:
         """The record of a program of a kernel; None if a frame needs anything else but numbers and what is remembered,
         or this machine has no machine code. It has to be told what it `makes`."""
         block = PrologueBlock(shader)
-        needs_more = kernel.strands or kernel.pictures or kernel.stages
+        needs_more = bool(kernel.strands or kernel.pictures or kernel.stages)
+        needs_more |= any(form == "whole" for _, form, _ in block.uniforms)
         if needs_more or not block.is_simple(shape) or any(name != TIME for _, name in machine.block.coords):
             return None
         call = prepared()
@@ -279,26 +250,20 @@ class FrameRecord:
         self.calls = calls
         self._record[_AT["calls"]], self._record[_AT["calls_count"]] = ctypes.addressof(calls.words), calls.count
 
-    def inputs(self, env: Env) -> Inputs:
-        """What a frame is computed from."""
-        reader, time = self._reader, env.abstime if self._times else 0.0
-        own, given = reader.read(env) if reader.own or reader.given else ((), ())
-        own, given = own[: len(reader.own)], given[: len(reader.given)]  # more may follow
-        return time, own, given, self._bits(time, *own, *given)
+    def inputs(self, env: Env) -> bytes:
+        """What a frame is computed from, by its bits: the time, 0 where nothing depends on it, and its uniforms."""
+        return self._bits.pack(env.abstime if self._moves else 0.0, *self._read(env))
 
-    def forget(self) -> None:
-        """Another launch has put its numbers in the place of those of the record."""
-        self._known = None
+    def draw(self, inputs: bytes, memory: StateMemory) -> bool:
+        """Makes the calls of a frame. Returns whether a loop of the prologue reached its limit."""
+        self._given[:] = inputs
+        if self._has_state:
+            self._fill_in(memory)
+        self._call(self._address)
+        return self._record[_STOPPED] != 0
 
-    def _give(self, inputs: Inputs, memory: StateMemory) -> None:
-        """Fills in what follows from other inputs than the time, if they have changed, and from what is remembered."""
-        _, own, given, bits = inputs
-        known = self._known
-        self.forget()  # in case that this is interrupted
-        self._fill(self._own, () if known is None else known[1], own)
-        if known is None or known[3][self._last_own :] != bits[self._last_own :]:
-            self._fill(self._given, () if known is None else known[2], given)
-        self._known = inputs
+    def _fill_in(self, memory: StateMemory) -> None:
+        """Fills in what follows from what is remembered."""
         for fill in self._fillers:
             fill(memory, self._nothing)
         wholes = self._block.wholes
@@ -306,30 +271,37 @@ class FrameRecord:
         for at, slot in self._block.layers:
             wholes[at] = memory.first_layer(slot)
 
-    def _fill(self, places: Sequence[_Places], known: tuple[float, ...], given: tuple[float, ...]) -> None:
-        """Fills in the values of uniforms that have changed."""
-        for at, place in enumerate(places):
-            if not known or given[at] != known[at] or given[at] == 0:  # which may have another sign
-                place.fill(given[at], self._numbers, self._block)
-
-    def draw(self, inputs: Inputs, memory: StateMemory) -> bool:
-        """Makes the calls of a frame. Returns whether a loop of the prologue reached its limit."""
-        numbers = self._numbers
-        for at in self._times:
-            numbers[at] = inputs[0]
-        if self._has_more:
-            self._give(inputs, memory)
-        self._call(self._address)
-        return self._record[_STOPPED] != 0
-
 
 _STOPPED = _AT["stopped"]
 
 
-def _pairs(pairs: list[tuple[int, int]]) -> Any:
-    """Pairs of numbers, one after the other."""
-    flat = [number for pair in pairs for number in pair]
-    return (c_uint32 * max(2, len(flat)))(*flat)
+def _copied(
+    machine: PrologueMachine, block: PrologueBlock, times: Sequence[int], names: Sequence[str], given: int
+) -> dict[str, list[tuple[int, int]]]:  # fmt: skip
+    """Addresses from where to where numbers are copied, by the forms that they get: of the time and uniforms with these
+    names, which lie from an address on, to the prologue, as numbers in double precision; and of these and of what the
+    prologue computes to the block of a program."""
+    scalars, words, numbers = (array.ctypes.data for array in (machine.scalars, block.words, machine.block.numbers))
+    at_input = {name: given + 8 * at for at, name in enumerate(names, 1)}
+    at_scalar = {number: scalars + 8 * at for at, number in machine.reals}
+    # These are counted in halves of a scalar.
+    at_scalar |= {number: scalars + 4 * at for at, number in machine.wholes}
+    copies: dict[str, list[tuple[int, int]]] = {
+        "number": [
+            *((given, numbers + 8 * at) for at in times),
+            *((at_input[name], numbers + 8 * at) for at, name in machine.block.uniforms),
+        ],
+        **{form: [(at_scalar[number], words + 4 * at) for at, number in found] for form, found in block.locals.items()},
+    }
+    for at, form, name in block.uniforms:
+        copies[form].append((at_input[name], words + 4 * at))
+    return copies
+
+
+def _pairs(pairs: Sequence[tuple[int, int]]) -> Any:
+    """Pairs of addresses, one after the other."""
+    flat = [address for pair in pairs for address in pair]
+    return (c_int64 * max(2, len(flat)))(*flat)
 
 
 class RecordedSubgraph(ABC):
@@ -357,11 +329,11 @@ class RecordedSubgraph(ABC):
         if record is None or shape != record.shape:
             return None
         inputs = record.inputs(env)
-        if self.drawn is not None and self._recorded == inputs[3] and not self.unit.kernel.remembers:
+        if self.drawn is not None and self._recorded == inputs and not self.unit.kernel.remembers:
             return self.drawn
         self.drawn = self.draw_by(record, inputs, env)
         self.stillness.forget()
-        self._recorded = inputs[3]
+        self._recorded = inputs
         return self.drawn
 
     def _first_record(self) -> FrameRecord | None:
@@ -377,11 +349,9 @@ class RecordedSubgraph(ABC):
         """The record of its ticks; None if they cannot have one."""
 
     @abstractmethod
-    def draw_by(self, record: FrameRecord, inputs: Inputs, env: Env) -> PictureHandle:
+    def draw_by(self, record: FrameRecord, inputs: bytes, env: Env) -> PictureHandle:
         """One tick by its record: draws a picture and advances the state."""
 
     def forget_record(self) -> None:
-        """Another launch draws, with its numbers in the place of those of the record."""
+        """Another launch draws."""
         self._recorded = b""
-        if self._record is not None:
-            self._record.forget()

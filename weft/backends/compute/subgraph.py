@@ -24,7 +24,7 @@ from weft.backends.launch import Floats, Launch, StateMemory
 from weft.backends.prologue import (
     CoordinateRows, Fetch, LaunchPrologue, PointReads, PrologueBlock, PrologueMachine, StrandReads
 )
-from weft.backends.records import FrameRecord, Inputs, prepared
+from weft.backends.records import FrameRecord, prepared
 from weft.backends.vm import Machine
 from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.shader import BufferUse, Shader
@@ -266,7 +266,7 @@ class ComputeCompiled(CardCompiled):
     def new_record(self, machine: PrologueMachine) -> FrameRecord | None:
         return self.grid.record(machine, self._shape, self._rings)
 
-    def draw_by(self, record: FrameRecord, inputs: Inputs, env: Env) -> ComputePicture:
+    def draw_by(self, record: FrameRecord, inputs: bytes, env: Env) -> ComputePicture:
         ticks, most = self._ticks, self._device.ahead
         if len(ticks) > most:
             self._make_room(lambda: env.loop_stopped(self.unit.kernel.name))

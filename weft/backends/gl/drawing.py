@@ -25,7 +25,7 @@ from weft.backends.launch import Floats, Launch, Picture, Value, shape_of_level
 from weft.backends.prologue import (
     Answers, CoordinateRows, Fetch, LaunchPrologue, PointReads, PrologueBlock, PrologueMachine, StrandReads, line
 )
-from weft.backends.records import VARIES, FrameRecord, Inputs, prepared
+from weft.backends.records import VARIES, FrameRecord, prepared
 from weft.backends.vm import Machine
 from weft.codegen import essl, glsl
 from weft.codegen.clike.shader import Forms, Shader
@@ -608,7 +608,7 @@ class GlCompiled(CardCompiled):
     def new_record(self, machine: PrologueMachine) -> FrameRecord | None:
         return self.grid.record(machine, self.memory.shape)
 
-    def draw_by(self, record: FrameRecord, inputs: Inputs, env: Env) -> GlPicture:
+    def draw_by(self, record: FrameRecord, inputs: bytes, env: Env) -> GlPicture:
         canvas, memory, calls = self.canvases[0], self.memory, record.calls
         with self.graphics.drawing() as place:
             memory.complete()
