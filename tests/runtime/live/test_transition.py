@@ -143,8 +143,9 @@ class Performance:
         self.seconds = 0.0
         self.clock = Clock(lambda: self.seconds)
         self.programs = Programs(self.loader)
+        self.inputs = Inputs()
         self.succession = TransitionScheduler(
-            self.programs, policy or TransitionPolicy(), self.clock, Inputs(), NO_SOUND
+            self.programs, policy or TransitionPolicy(), self.clock, self.inputs, NO_SOUND
         )
         self.shown: dict[str, Values] = {}
         first = self.prepare(text)
@@ -254,6 +255,21 @@ def test_a_fade_that_is_interrupted_goes_on_from_what_is_seen() -> None:
     seen += performance.frames(LENGTH)[:, 0, 0, 0].tolist()
     assert np.abs(np.diff(seen)).max() <= 255 / LENGTH + 2 * LINEAR
     assert seen[-1] == 0
+
+
+def test_a_slider_that_may_go_further_now_stays_within_its_range_in_what_leaves() -> None:
+    """Programs of cards are made for that range."""
+    sliding = '#slider k<v> = 0, {}, 0.5\ndisplay(min(me@x, 0) + k / 10)\n'
+    performance = Performance(sliding.format(1))
+    performance.frames(2)
+    performance.save(f"#fade {FADE}\n{sliding.format(10)}")
+    playing = performance.programs.running
+    assert playing is not None
+    parameters = performance.inputs.parameters
+    parameters.adopt(playing.compiled.parameters, playing.compiled.file)
+    parameters.set("k@v", 8)
+    # At the beginning of the fade, what leaves is seen alone.
+    assert (performance.frame()[..., :3] == round(255 * 0.1)).all()
 
 
 def test_a_cut_ends_a_fade() -> None:

@@ -257,6 +257,11 @@ def test_the_mouse_is_where_it_is(tried: Try) -> None:
     assert tried(text, moment=Moment(inputs={"mouse@x": 0.1})) != ()
 
 
+def test_a_slider_is_within_its_new_range(tried: Try) -> None:
+    text = "#slider k<v> = 0, 1, 0.5\ndisplay(sqrt(1 - k))\naudio(sqrt(1 - k) * sin(me@time * 3) * 0.1)\n"
+    assert tried(text, moment=Moment(inputs={"k@v": 8.0})) == ()
+
+
 # --- what there is no room for ----------------------------------------------------------------------------------------
 
 

@@ -194,7 +194,7 @@ class _Trial:
         """The duration of the last frame."""
         program = loader.prepare(compiled, (width, height))
         self.runner = program.runner
-        inputs = {**compiled.inputs, **moment.inputs}
+        inputs = {**compiled.inputs, **moment.inputs, **compiled.fitted(moment.inputs)}
         # Time advances from tick to tick, even while the performance is paused.
         dt = moment.dt or 1 / compiled.settings["fps"]
         self._env = Env(width, height, moment.tick, moment.abstime, dt, inputs, program.pictures)
@@ -261,7 +261,7 @@ class _SoundTrial:
         self._rate = compiled.settings["rate"]
         self._slower = _CARD if loader.rehearsed(compiled.streaming) else 1
         self._end = round(moment.abstime * self._rate)
-        inputs = {**compiled.inputs, **moment.inputs, **fed}
+        inputs = {**compiled.inputs, **moment.inputs, **compiled.fitted(moment.inputs), **fed}
         here = replace(loader, stream_getter=None, listener=None)
         self.rendering = Rendering(here, compiled, inputs, self._end, clips=False, longest=_LONG)
         self.rendering.show(seen)

@@ -86,7 +86,8 @@ class PictureFade:
         if not isinstance(leaving, LoadedProgram):
             return leaving or {}
         with suppress(Exception):  # then they are gone at once
-            inputs = {**env.inputs, **leaving.compiled.starts, **self._given(leaving.compiled.file)}
+            # Parameters of the program that plays may go further: this one was made for its own ranges.
+            inputs = {**env.inputs, **leaving.compiled.fitted(self._given(leaving.compiled.file))}
             own = replace(env, inputs=inputs, pictures=leaving.pictures_at(env.abstime))
             shown = pictures_of(leaving.runner.run_aside(own, done))
             return {window: result.array for window, result in shown.items()}
@@ -319,7 +320,7 @@ class TransitionScheduler:
     def _given(self, loaded: LoadedProgram) -> dict[str, float]:
         """The inputs of a program's sound that are known before its first frame."""
         compiled = loaded.compiled
-        own = {**compiled.starts, **self._inputs.parameters.given(compiled.file)}
+        own = compiled.fitted(self._inputs.parameters.given(compiled.file))
         given = {**self._inputs.snapshot(), **own, **self._clock.tempo.beats.inputs}
         now = self._clock.now()
         env = Env(*loaded.size, abstime=now, inputs=given, pictures=loaded.pictures_at(now))

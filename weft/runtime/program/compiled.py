@@ -45,6 +45,12 @@ class CompiledProgram:
         pairs = (zip(spec.inputs, spec.start, strict=True) for spec in self.parameters)
         return {name: value for pair in pairs for name, value in pair}
 
+    def fitted(self, values: Mapping[str, float]) -> dict[str, float]:
+        """The values of its parameters: these, each in its range, and the initial ones of the others."""
+        return {
+            name: spec.fitted(values.get(name, self.starts[name])) for spec in self.parameters for name in spec.inputs
+        }
+
     @property
     def inputs(self) -> dict[str, float]:
         """The initial values of the parameters, and the beats in the tempo of the text."""
