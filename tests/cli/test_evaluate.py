@@ -126,13 +126,15 @@ def test_a_graphics_card_gives_the_same(weft, asked):
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("name", ["q", "mouse@x", "key@a"])
+@pytest.mark.parametrize("value", [2.0**33, math.nan])
 @pytest.mark.usefixtures("opengl")
-def test_a_graphics_card_takes_parameters_beyond_their_range(weft):
+def test_a_graphics_card_takes_inputs_beyond_their_range(weft, name, value):
     """In a performance, none is there, and programs are made for that."""
-    weft.file("slid.weft", "#slider q<v> = 0, 1, 0.5\na = noise(q * floor(me@x * 4), me@x)\n")
-    asked = ("eval", "slid.weft", "a", "--grid", "4x1", "--at", f"q={2**33}")
-    drawn, exact = (weft.json(*asked, "--backend", name)["values"] for name in ("gl", "vm"))
-    assert drawn == pytest.approx(exact, rel=1e-5, abs=1e-5)
+    weft.file("slid.weft", f"#slider q<v> = 0, 1, 0.5\na = noise({name} * floor(me@x * 4), me@x) + min({name}, me@x)\n")
+    asked = ("eval", "slid.weft", "a", "--grid", "4x1", "--at", f"{name}={value}")
+    drawn, exact = (weft.json(*asked, "--backend", backend)["values"] for backend in ("gl", "vm"))
+    assert [*map(float, drawn)] == pytest.approx([*map(float, exact)], rel=1e-5, abs=1e-5, nan_ok=True)
 
 
 def test_values_from_outside(weft):

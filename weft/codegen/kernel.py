@@ -79,7 +79,7 @@ class Kernel:
     numbers: tuple[float, ...] = ()
     """The numbers of the text that are inputs. Kernels that differ in these only have one structure."""
     reaches: tuple[tuple[str, float], ...] = ()
-    """How large some of its uniforms may be: those of parameters (`Patch.reaches`)."""
+    """How large some of its uniforms may be (`Patch.reaches`)."""
 
     @property
     def alone(self) -> Kernel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite
+from math import inf, isfinite
 from typing import TypeAlias
 
 from weft.contexts import ContextSpec
@@ -132,15 +132,19 @@ class Patch:
     quantize: float | None = None
     media: Mapping[str, MediaHeader | None] = field(default_factory=dict)
     glides: bool = False
+    unbounded: tuple[str, ...] = ()
+    """The inputs that may be any number, by the names that kernels use."""
 
     @property
     def reaches(self) -> tuple[tuple[str, float], ...]:
-        """How large the outputs of parameters may be, by the names that kernels use; without those that may be any."""
-        return tuple(
-            (f"{each.name.name}@{output.name}", each.reach)
+        """How large the outputs of parameters may be, by the names that kernels use, but for those that may be any
+        number; and infinity for each input that is `unbounded`."""
+        of_parameters = {
+            f"{each.name.name}@{output.name}": each.reach
             for each in self.parameters if isfinite(each.reach)
             for output in each.outputs
-        )
+        }
+        return tuple((of_parameters | dict.fromkeys(self.unbounded, inf)).items())
 
     def parameter_values(self) -> dict[str, float]:
         """The start value of every output of a parameter, by the name that kernels use: `name@output`."""

@@ -7,7 +7,7 @@ the card's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import inf, isnan
+from math import inf, isfinite, isnan
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -179,10 +179,11 @@ class ValueRanges:
         return self._known.get(node, _UNKNOWN)
 
     def _input(self, name: str) -> Interval | None:
-        """The interval of an input of the kernel: of a field of `me`, a key, the mouse or a parameter."""
+        """The interval of an input of the kernel, which is a number: of a field of `me`, a key, the mouse or a
+        parameter. None if it may be anything."""
         reach = self._reaches.get(name)
         if reach is not None:
-            return Interval(-reach, reach)
+            return Interval(-reach, reach) if isfinite(reach) else None
         return UNIT if name.startswith("key@") and not is_count(name) else _GIVEN.get(name)
 
     def _room(self, place: int) -> tuple[float, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import deque
 from collections.abc import Callable, Container, Mapping
@@ -30,6 +29,7 @@ from weft.names import StrandRef, heard_of, hop_length, is_view, viewed
 from weft.permissions import DEFAULT_PERMISSIONS, Permissions
 from weft.runtime.compiling.opened import Probe
 from weft.runtime.compiling.stages import Build, Request, build
+from weft.runtime.films.offline import initial_inputs
 from weft.runtime.hands.clock import Moment
 from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.coordinator import ProgramRunner
@@ -130,9 +130,9 @@ def compile_alone(
     (only,) = (unit for unit in built.units if unit.subgraph.sinks and unit.subgraph.context == context.name)
     # Exposed, it can also be read at any point of the finished picture.
     exposed = replace(only.subgraph, exposes=(ref,))
-    # What is asked may give parameters any value.
-    anywhere = tuple(replace(each, low=-math.inf, high=math.inf) for each in built.patch.parameters)
-    unit, _ = compile_unit(replace(built.patch, parameters=anywhere), built.graph, exposed, contexts)
+    # What is asked may give inputs any value.
+    unbounded = tuple(initial_inputs(built.patch))
+    unit, _ = compile_unit(replace(built.patch, unbounded=unbounded), built.graph, exposed, contexts)
     return Alone(unit, built.warnings, built.compiled)
 
 
