@@ -126,12 +126,19 @@ def test_the_last_addresses_are_remembered_and_those_that_are_read(listening: Li
 
 
 def test_bundles_are_applied_at_their_time(listening: Listening) -> None:
-    due = time.time() + 0.3
-    listening.send(bundle(due, message("/a", 2)), bundle(due - 9, message("/a", 1)))
+    for ahead in (0.3, 1.0, 3.0, 9.0):
+        due = time.time() + ahead
+        listening.send(bundle(due, message("/a", 2)), bundle(due - 9, message("/a", 1)))
+        # On a busy machine it may be due before it is read.
+        if time.time() < due:
+            break
     listening.send(bundle(due + 900, message("/b", 1)))
-    while time.time() < due - 0.05:
-        assert listening.read("/a", "/b") == [1, None]
-    until(lambda: listening.read("/a") == [2])
+    while True:
+        found = listening.read("/a", "/b")
+        if time.time() >= due:
+            break
+        assert found == [1, None]
+    until(lambda: listening.read("/a", "/b") == [2, None])
     assert time.time() >= due - 0.001
     (line,) = listening.lines
     assert "do the clocks of both machines agree" in line
