@@ -14,6 +14,7 @@ import subprocess
 import sys
 import termios
 import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -125,6 +126,7 @@ class Player:
         orders, self._send = os.pipe()
         self._report, report = os.pipe()
         self._reported = b""
+        self._reports: deque[dict[str, Any]] = deque()
         env = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "COLORTERM", "TERM_PROGRAM", "TMUX")}
         self.process = subprocess.Popen(
             [sys.executable, "-c", SHELL, "-c", PLAYER, str(orders), str(report)],
@@ -161,9 +163,10 @@ class Player:
         self.do("screen.annotate(overlay); screen.present(picture)", picture=picture, overlay=overlay)
 
     def listen(self, seconds: float = 0.02, reading: bool = True) -> None:
-        """Takes in what has arrived; waits for up to `seconds` if nothing has."""
+        """Takes in what has arrived, but one report at a time, so that none is missed; waits for up to `seconds` if
+        nothing has."""
         watched = [self._report] + [self.master] * reading
-        for ready in select.select(watched, [], [], seconds)[0]:
+        for ready in select.select(watched, [], [], 0 if self._reports else seconds)[0]:
             data = os.read(ready, 1 << 16)
             if ready == self.master:
                 self.raw += data
@@ -171,8 +174,9 @@ class Player:
             else:
                 self._reported += data
         *lines, self._reported = self._reported.split(b"\n")
-        for line in lines:
-            self._take(json.loads(line))
+        self._reports.extend(map(json.loads, lines))
+        if self._reports:
+            self._take(self._reports.popleft())
 
     def _take(self, report: dict[str, Any]) -> None:
         self.stops += "stopped" in report

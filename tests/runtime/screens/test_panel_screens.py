@@ -174,6 +174,7 @@ def test_a_mouse_drags_a_slider_in_a_window_and_its_value_goes_into_the_text(tmp
         performance.wait_for("started")
         until(lambda: screen(tmp_path)[: FRAME[1], : FRAME[0]].max() > 0)
         xdotool("mousemove", 64, 90)
+        until(lambda: abs(screen(tmp_path)[200, 320, 2] - 255 * 64 / FRAME[0]) < 1)
         without = screen(tmp_path)
         xdotool("key", "p")
         until(lambda: (screen(tmp_path) != without)[:, place.left :].mean() > 0.05)
