@@ -90,8 +90,17 @@ def test_sound_may_come_after_the_first_pictures() -> None:
 def result(program: subprocess.Popen[str]) -> dict[str, Any]:
     assert program.stdout is not None
     with program.stdout:
-        found: dict[str, Any] = json.loads(program.stdout.read())
+        found: dict[str, Any] = json.loads(program.stdout.read().splitlines()[-1])
     return found
+
+
+def play_and_turn(made: Sending, program: subprocess.Popen[str]) -> None:
+    """Plays until a program has received enough, whose sound and picture turn once it receives."""
+    assert program.stdout is not None
+    waiting = threading.Thread(target=program.stdout.readline)
+    waiting.start()
+    play(made, lambda: not waiting.is_alive(), turn=sys.maxsize)
+    play(made, lambda: program.poll() is not None, turn=made.count + FPS // 2)
 
 
 def check(found: dict[str, Any]) -> None:
@@ -106,7 +115,7 @@ def test_a_receiver_gets_picture_and_sound_in_step() -> None:
     port = free_port(socket.SOCK_DGRAM)
     program = receiving(f"udp://127.0.0.1:{port}", 2)
     with sending(f"udp://127.0.0.1:{port}") as made:
-        play(made, lambda: program.poll() is not None, turn=70)
+        play_and_turn(made, program)
     check(result(program))
 
 
@@ -118,7 +127,7 @@ def test_others_do_too(address: str) -> None:
     address = f"{address}:{free_port()}" + "/app/key" * address.startswith("rtmp")
     program = receiving(address, 2)
     with sending(address) as made:
-        play(made, lambda: program.poll() is not None, turn=90)
+        play_and_turn(made, program)
         assert not made.encoder.is_done
     check(result(program))
 
@@ -144,7 +153,7 @@ def test_a_server_with_encryption_does_too(certificate: Path, monkeypatch: pytes
     with encrypted(certificate, port) as outside:
         program = receiving(f"rtmp://127.0.0.1:{port}/app/key", 2)
         with sending(f"rtmps://localhost:{outside}/app/key") as made:
-            play(made, lambda: program.poll() is not None, turn=90)
+            play_and_turn(made, program)
     check(result(program))
 
 
