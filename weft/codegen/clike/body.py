@@ -498,6 +498,8 @@ class ShaderWriter:
         return _READS[node.op](self, node)
 
     def _row(self, node: Node) -> ExpressionText:
+        if node.op == "div" and not _is_zero(node.args[0]) and (multiplied := self._multiplied(node)) is not None:
+            return multiplied
         args = [self.value(arg) for arg in node.args]
         found = self._pattern(node, args)
         if found is not None:
@@ -551,13 +553,10 @@ class ShaderWriter:
         if node.op == "div" and _is_zero(node.args[0]) and copysign(1, node.args[0].attr) > 0:
             return self._called("none_of", args[1:])
         if self._is_inexact(node):
-            exact = self.language.exact[node.op]
-            return self._exact_ratio(node, exact, args) if node.op == "div" else self._called(exact, args)
-        if node.op == "div" and (per := self._reciprocal(node)) is not None:
-            return applied("*", [args[0], per])
+            return self._called(self.language.exact[node.op], args)
         if node.op == "mod" and node.attr == FEW:
-            per = self._reciprocal(node) or applied("/", [literal(self.language.real(1.0)), args[1]])
-            return self._called(self._shorter("modulo_of_few", node.args), [*args, per])
+            one_by = self._reciprocal(node) or applied("/", [literal(self.language.real(1.0)), args[1]])
+            return self._called(self._shorter("modulo_of_few", node.args), [*args, one_by])
         takes_turns = node.op == "mod" and "modulo_by" in self.language.function_names
         if takes_turns and is_number_input(node.args[1]) and (per := self._reciprocal(node)) is not None:
             return self._called("modulo_by", [*args, per])
@@ -583,13 +582,18 @@ class ShaderWriter:
         is_there = near in self.language.function_names
         return near if near is not None and is_there and all(map(self.ranges.is_near, args)) else function
 
-    def _exact_ratio(self, node: Node, function: str, args: list[ExpressionText]) -> ExpressionText:
-        """A quotient to the last digit. By a number that is an input, it is the sum of two products."""
-        parts = [self._reciprocal(node, part) for part in ("lower", "rest")]
-        known = [part for part in parts if part is not None]
+    def _multiplied(self, node: Node) -> ExpressionText | None:
+        """A quotient as a product with 1 over the divisor, which need not be an input then; to the last digit it is the
+        sum of two. None if it is divided."""
+        is_inexact = self._is_inexact(node)
+        parts: tuple[Part, ...] = ("lower", "rest") if is_inexact else ("nearest",)
+        known = [per for part in parts if (per := self._reciprocal(node, part)) is not None]
         if not known:
-            return self._called(function, args)
-        return self._called(f"{function}_by", [*(args if self.language.keeps_divisor else args[:1]), *known])
+            return None
+        if not is_inexact:
+            return applied("*", [self.value(node.args[0]), *known])
+        args = [*map(self.value, node.args if self.language.keeps_divisor else node.args[:1])]
+        return self._called(f"{self.language.exact['div']}_by", [*args, *known])
 
     def _is_inexact(self, node: Node) -> bool:
         """Whether a value has to be right to the last digit, but the operation of the language may not give that."""
