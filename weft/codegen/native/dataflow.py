@@ -72,7 +72,9 @@ def most_alive(section: Section) -> int:
 
 _DEPTH = 6
 
-# What rounding adds to a value after whole turns were removed from it.
+# What rounding adds to a value after whole turns were removed from it. That is done once a frame, in double precision
+# (`weft/ir/phases.py`), where it holds for angles up to 2^40. Of larger ones few digits are left of their place within
+# a turn, and soon none: their sines may be any number, and nothing else depends on this interval.
 _ROUNDING = 1e-3
 
 
