@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +37,24 @@ def own_runtime_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=sys.platform == "win32")
 
 
+def _only_link(file: Path | None) -> PerformanceLink:
+    """A link to the only performance that is found, or to that of a file."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        found = [each for each in running() if file is None or each.file == str(file)]
+        # On a busy machine it may say hello later than it is listened to.
+        with suppress(TimeoutError):
+            if len(found) == 1:
+                return PerformanceLink.open(found[0].path)
+        assert time.monotonic() < deadline, found
+        time.sleep(0.02)
+
+
 class LinkedEditor:
     """Speaks to the only performance that is found, or to that of a file."""
 
     def __init__(self, file: Path | None = None) -> None:
-        found = [each for each in running() if file is None or each.file == str(file)]
-        assert len(found) == 1, found
-        self.link = PerformanceLink.open(found[0].path)
+        self.link = _only_link(file)
         self.heard: list[dict[str, Any]] = []
         """What was said besides answers."""
 
