@@ -82,8 +82,8 @@ def test_a_save_that_changes_a_frequency_does_not_click(loudspeaker: SoundServer
 CLOCK = f"""\
 me<bpm> = 120
 #quantize 2
-{PICTURE}audio(fract(me@abstime / 64) / 2, {{}})
-compute(me@abstime)
+{PICTURE}audio(fract(me@abstime / 64) / 2, {{0}})
+compute(me@abstime, {{0}})
 """
 
 
@@ -103,19 +103,24 @@ def test_a_save_waits_for_the_beat_with_sound_and_picture(loudspeaker: SoundServ
             # Shortly after a beat: the next one is farther off than what has been computed ahead by then.
             until_heard(file)
             told = sum(event["event"] == "compute" for event in performance.events)
-            (moment,) = performance.wait_for("compute", told + 1)["values"]
+            moment, _ = performance.wait_for("compute", told + 1)["values"]
             time.sleep(1 - moment % 1)
             # On its left, each sample says when it belongs into the performance.
             performance.save(CLOCK.format(0.125))
             loaded = performance.wait_for("swap")
             until_heard(file, RATE // 4, anew=True)
+            performance.wait_for("compute", when=lambda event: event["values"][1] == 0.125)
         time.sleep(0.2)
         left, right = read(file).T
     (changes,) = np.flatnonzero((right[:-1] == 0.0625) & (right[1:] == 0.125)),
     assert len(changes) == 1
     assert is_on_a_beat(left, changes[0], 1.0)
-    # The picture cannot be earlier than its sound was announced, nor later than its beat and some frames.
-    assert 0 <= loaded["waited_ms"] < 1000 + 100
+    # The picture takes over with the first frame that begins after the beat, however late that is.
+    assert loaded["waited_ms"] >= 0
+    beat = round(left[changes[0]] * 2 * 64)
+    frames = [event["values"] for event in performance.events if event["event"] == "compute"]
+    assert min(moment for moment, level in frames if level == 0.125) >= beat
+    assert sum(moment >= beat for moment, level in frames if level == 0.0625) <= 1
     saved = next(event["t"] for event in performance.events if event["event"] == "saved")
     assert loaded["t"] - saved >= loaded["waited_ms"] / 1e3
 
