@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
 import pytest
 
-from tests.runtime.films.test_stream_outlet import receiving
+from tests.runtime.films.test_stream_outlet import receiving, result
 from tests.support.performance import Performance
 from tests.support.ports import free_port
 from weft.outlets import OUTLETS
@@ -87,7 +86,7 @@ def test_a_server_gets_the_key_and_nobody_else_sees_it(tmp_path: Path) -> None:
         ours = [each for each in arguments.split(b"\n") if b"weft" in each and b"stream_receiver" not in each]
         assert not [each for each in ours if b"hidden-word" in each]
         with program:
-            assert len(json.loads(program.communicate()[0])["pictures"]) > 10
+            assert len(result(program)["pictures"]) > 10
         assert "other users can read the keys" in performance.stderr
         assert "hidden-word" not in performance.stderr + repr(performance.events)
 
