@@ -86,7 +86,7 @@ void main() {
     // 1: wave<v> = sin(me@x * 10 + me@time)
     float wave = sin(3.1415927 * (frame.sin_me_x_10_me_time + me_x * frame.wave_number));
     // 2: both = (wave@v + me@y) / 4 + 0.5
-    float both = (me_y + wave) * frame.both_share + frame.both_number_2;
+    float both = (me_y + wave) * frame.both_share + frame.both_number;
     pixel = vec4(both, both * both, wave, 1.0);
 }
 """,
