@@ -19,6 +19,7 @@ from PIL import Image
 
 from tests.support.forks import ran
 from tests.support.performance import Performance
+from tests.support.ports import free_port
 from tests.support.sound import eventually
 from weft.cameras import generated
 from weft.media.capture import Capture, CapturedPicture
@@ -96,13 +97,6 @@ def answering(words: bytes) -> Iterator[int]:
         server.shutdown(socket.SHUT_RDWR)
 
 
-def free_port() -> int:
-    """A port at which nothing answers."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        number: int = server.getsockname()[1]
-        return number
-
-
 def stream_problem(address: str) -> PictureError:
     """What is said about a stream that cannot be received."""
     with pytest.raises(PictureError) as raised:
@@ -146,7 +140,7 @@ def test_a_port_at_which_another_program_receives_is_told() -> None:
 
 def test_where_nothing_is_sent_the_hint_is_to_look_at_who_sends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("weft.media.capture._TO_OPEN", 1.0)
-    problem = stream_problem(f"udp://127.0.0.1:{free_port()}")
+    problem = stream_problem(f"udp://127.0.0.1:{free_port(socket.SOCK_DGRAM)}")
     assert problem.reason == "no picture has come within 1 s"
     assert problem.hint == "weft waits at this port of this machine: does anything send to it?"
 

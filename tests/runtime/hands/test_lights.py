@@ -281,10 +281,7 @@ def test_a_process_that_is_killed_is_started_again_with_the_same_levels() -> Non
 def test_a_hundred_receivers_that_die_are_not_noticed() -> None:
     said: list[str] = []
     with Node() as node:
-        dying = LightAddress("sacn", "127.0.0.1", 0)
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-            probe.bind(("127.0.0.1", 0))
-            dying = dying._replace(port=probe.getsockname()[1])
+        dying = LightAddress("sacn", "127.0.0.1", free_port(socket.SOCK_DGRAM))
         with sending(at(node), dying, mention=said.append) as sender:
             sender.send({"lights.0": 1.0}, 0.0)
             node.next()

@@ -20,6 +20,7 @@ from pythonosc.osc_message_builder import OscMessageBuilder
 from pythonosc.udp_client import SimpleUDPClient
 
 from tests.support.performance import PATIENCE, Performance
+from tests.support.ports import free_port
 from weft.errors import WeftError
 from weft.names import SentName
 from weft.runtime.hands.osc import MOST_ADDRESSES, RATE, NoOscServer, OscAddress, OscReporter, OscSender, OscServer
@@ -320,9 +321,7 @@ def test_of_many_frames_so_many_are_sent(receiver: Receiver, fps: float) -> None
 
 
 def test_a_receiver_that_comes_later_gets_all_that_holds() -> None:
-    lines: list[str] = []
-    with closing(Receiver()) as gone:
-        port = gone.port
+    lines, port = list[str](), free_port(socket.SOCK_DGRAM)
     with closing(OscSender(OscAddress(HERE, port), OscReporter(lines.append))) as sender:
         for tenth in range(30):
             sender.send(computed(("/a", [1]), ("/b", [2])), tenth / 10)
