@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from itertools import count
@@ -13,6 +14,12 @@ from PIL import Image
 
 from tests.support.performance import Event, Performance
 from weft.osc_packets import message
+from weft.runtime.compiling.worker import CompileWorker
+from weft.runtime.hands.clock import Clock
+from weft.runtime.hands.inputs import Inputs
+from weft.runtime.live.events import EventLog
+from weft.runtime.live.saves import Saves
+from weft.runtime.program.program import Programs, Setup
 
 TWO = """\
 me<width> = 64
@@ -71,6 +78,23 @@ def test_state_and_clock_go_on_over_a_swap(patch: Path) -> None:
         after = performance.wait_for("compute", seen + 1)
         assert counted(after)
         assert after["values"][2] > before["values"][2]
+
+
+def test_a_save_is_told_before_anything_that_comes_of_it(patch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a thread that is held up between the two would tell of it after its swap."""
+    order = list[str]()
+    setup = Setup(str(patch)).decided()
+    programs = Programs(setup.open()[1])
+    events, worker = EventLog(None), CompileWorker(setup, programs, Clock(), Inputs(), threading.Event())
+    monkeypatch.setattr(events, "emit", lambda event, **fields: order.append(event))
+    monkeypatch.setattr(worker, "submit", lambda saved: order.append("compiled"))
+    saves = Saves(patch, worker, programs, events, fits=False)
+    try:
+        saves.put(b"display(1)\n")
+        assert order == ["saved", "compiled"]
+    finally:
+        saves.close()
+        worker.close()
 
 
 GOES_ON = "the last good version keeps playing"

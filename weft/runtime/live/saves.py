@@ -330,7 +330,7 @@ class Saves:
         state = self._look(path)
         with self._lock:
             self._path = path
-            self._submit(state, time.monotonic())
+            self._submit(state, time.monotonic(), is_new=False)
         self._files = {}
         self._watch(self.last, {})
 
@@ -341,10 +341,14 @@ class Saves:
             return None
         return Saved(state.data or b"", time.monotonic(), None, self.last.room, name=str(path))
 
-    def _submit(self, state: FileState, moment: float) -> None:
-        """Queues a state of the file. The lock must be held."""
+    def _submit(self, state: FileState, moment: float, is_new: bool = True) -> None:
+        """Queues a state of the file, or another text in its place, which is told if it `is_new`. The lock must be
+        held."""
         is_first, name = self._programs.running is None, str(self._path)
         self.last = Saved(state.data or b"", moment, state.problem, self.last.room, is_first, name)
+        if is_new:
+            # Before anything can come of it, which is told by others.
+            self._events.emit("saved", hash=self.last.hash)
         self._worker.submit(self.last)
 
     @property
@@ -357,9 +361,7 @@ class Saves:
         problem = TOO_LARGE if len(data) > TEXT_LIMIT else None
         with self._lock:
             self._submit(FileState("text", None if problem else data, problem=problem), time.monotonic())
-            saved = self.last
-        self._events.emit("saved", hash=saved.hash)
-        return saved
+            return self.last
 
     @property
     def accepted(self) -> Saved:
@@ -393,7 +395,6 @@ class Saves:
             # The text that plays may be another than that of the file: one that was sent.
             state = changes.get(self._path) or FileState("text", self.last.data, problem=self.last.problem)
             self._submit(state, moment)
-            self._events.emit("saved", hash=self.last.hash)
 
     def follow(self, room: tuple[int, int] | None) -> None:
         """Compiles the patch again when the room for the picture has changed and stays the same for a moment."""
