@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.flaws import listened
 from tests.support.performance import Performance
-from tests.support.sound import RATE, Samples, SoundServer, frequency, read, sounding, until_heard
+from tests.support.sound import RATE, Samples, SoundServer, eventually, frequency, read, sounding, until_heard
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.hands.inputs import Inputs
 from weft.runtime.live.events import EventLog, Reporter
@@ -128,20 +128,21 @@ def test_a_save_waits_for_the_beat_with_sound_and_picture(loudspeaker: SoundServ
 def test_a_beat_that_is_too_near_is_not_waited_for(loudspeaker: SoundServer, tmp_path: Path) -> None:
     """Sound is computed ahead of nearly every beat here."""
     patch, often = tmp_path / "patch.weft", CLOCK.replace("#quantize 2", "#quantize 0.25")
-    levels = [0.0625, 0.125, 0.25]
+    levels, on_beats = [number / 16 for number in range(1, 10)], 0
     patch.write_text(often.format(levels[0]))
-    with loudspeaker.recorded(tmp_path / "heard") as file:
-        with Performance(patch, "--headless", "--fade", "0", "--buffer", str(LONG)) as performance:
-            until_heard(file)
-            for number, level in enumerate(levels[1:], 1):
-                performance.save(often.format(level))
-                performance.wait_for("swap", number)
-                until_heard(file, RATE // 4, anew=True)
-        time.sleep(0.2)
-        left, right = read(file).T
-    for before, behind in pairwise(levels):
-        (change,) = np.flatnonzero((right[:-1] == before) & (right[1:] == behind))
-        assert is_on_a_beat(left, change, 0.125)
+    options = "--headless", "--fade", "0", "--buffer", str(LONG)
+    with loudspeaker.recorded(tmp_path / "heard") as file, Performance(patch, *options) as performance:
+        until_heard(file)
+        for before, behind in pairwise(levels):
+            performance.save(often.format(behind))
+            eventually(lambda level=behind: read(file)[-1, 1] == level, "the change")
+            left, right = read(file).T
+            (change,) = np.flatnonzero((right[:-1] == before) & (right[1:] == behind))
+            on_beats += is_on_a_beat(left, change, 0.125)
+            # On a busy machine, a program may come to the sound too late. None is on a beat by chance, to a sample.
+            if on_beats == 2:
+                break
+    assert on_beats == 2
 
 
 class Commands(Screen):
