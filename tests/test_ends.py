@@ -63,6 +63,7 @@ def test_crash(number, tmp_path_factory):
 """
 
 
+@pytest.mark.long
 def test_the_tests_end_when_workers_have_crashed(tmp_path: Path) -> None:
     (tmp_path / "test_crashing.py").write_text(_CRASHING)
     done = subprocess.run(

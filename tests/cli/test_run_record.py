@@ -310,7 +310,7 @@ def is_encoder(path, parent):
         return False
 
 
-@pytest.mark.parametrize("option", ["--record-source", "--show-source"])
+@pytest.mark.parametrize("option", ["--record-source", pytest.param("--show-source", marks=pytest.mark.long)])
 def test_a_film_has_the_text_only_if_that_is_asked_for(tmp_path, option):
     (tmp_path / "a.weft").write_text("me<width> = 320; me<height> = 180; me<fps> = 20\n\ndisplay(1, 1, 1)\n")
     command = [sys.executable, "-m", "weft", "run", "a.weft", "--record", "a.mkv", "--frames", "30", "--no-audio"]
