@@ -199,8 +199,8 @@ def test_loudspeakers_all_around(order: int, longest: float) -> None:
 
 def gains_of_max_re(order: int) -> list[float]:
     """By the largest root of the Legendre polynomial that follows: Daniel's thesis, 3.2."""
-    root = max(np.polynomial.legendre.Legendre.basis(order + 1).roots())
-    return [float(np.polynomial.legendre.Legendre.basis(degree)(root)) for degree in range(order + 1)]
+    roots, _ = np.polynomial.legendre.leggauss(order + 1)
+    return [float(np.polynomial.legendre.Legendre.basis(degree)(max(roots))) for degree in range(order + 1)]
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
