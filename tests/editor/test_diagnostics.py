@@ -69,16 +69,17 @@ def test_a_place_counts_the_units_of_the_editor(any_editor):
 
 
 def test_the_session_of_an_evening_has_the_diagnostics_of_check(shared):
-    edits(shared, 20, 11)
+    assert edits(shared, 20, 11) > 1
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("part", range(50))  # each of which ends in time on a busy machine, too
+@pytest.mark.parametrize("part", range(100))  # each of which ends in time on a busy machine, too
 def test_a_thousand_edits_have_the_diagnostics_of_check(shared, part):
-    edits(shared, 20, part)
+    edits(shared, 10, part)
 
 
 def edits(editor, count, seed):
+    """Edits a text this many times. Returns how often there was something to say about it."""
     chance = random.Random(seed)
     texts = [patch(style, 25, 4).text for style in ("evening", "pipes", "loops")]
     texts += [text for path, text in programs("patches").items() if path.stem in ("beat", "bells", "trails", "remap")]
@@ -92,7 +93,7 @@ def edits(editor, count, seed):
             assert told(editor, "session.weft") == wanted, shown
             done += 1
             wrong += bool(wanted)
-    assert wrong > count / 20
+    return wrong
 
 
 def test_what_is_said_at_once_are_the_errors_of_a_check():
