@@ -146,7 +146,7 @@ def power(base: float, exponent: float) -> float:
     try:
         return math.pow(base, exponent)
     except (OverflowError, ValueError):  # too large, or 0 to a negative exponent: infinite either way
-        odd = math.fmod(exponent, 2) in (-1, 1)
+        odd = exponent % 2 == 1  # math.fmod refuses −∞, for which math.pow of Python 3.10 raises
         return math.copysign(INFINITY, base) if odd else INFINITY
 
 
