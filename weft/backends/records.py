@@ -239,6 +239,7 @@ class FrameRecord:
         or this machine has no machine code. It has to be told what it `makes`."""
         block = PrologueBlock(shader)
         needs_more = bool(kernel.strands or kernel.pictures or kernel.stages)
+        # Of whole numbers, the bits are copied; inputs are in double precision.
         needs_more |= any(form == "whole" for _, form, _ in block.uniforms)
         if needs_more or not block.is_simple(shape) or any(name != TIME for _, name in machine.block.coords):
             return None
