@@ -210,7 +210,7 @@ def test_a_loop_that_meets_its_limit_is_told(card: type[CardAudio]) -> None:
     endless = "spindle f(t) :: o { o = 0\nfor i in (0 to 1e9 * t) { o += 1 } }\naudio(f(me@time % 1))"
     stopped: list[str] = []
     player = Player(card(), unit_of(endless))
-    env = replace(player._env(64), loop_stopped=stopped.append)
+    env = player._env(64)._replace(loop_stopped=stopped.append)
     heard = player.backend.execute_subgraph(player.compiled, env, player._runner)
     assert heard.max() == 4096
     assert stopped == [player.unit.kernel.name]

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from pathlib import Path
 
@@ -237,7 +237,7 @@ def test_a_trial_sends_nothing(way, tmp_path: Path) -> None:
     (_, values), = played.loaded.runner.try_out(played.env(0.5))  # fmt: skip
     assert values is not None
     assert values.size
-    (_, raw), = played.loaded.runner.try_out(replace(played.env(0.5), tick=7), raw=True)  # fmt: skip
+    (_, raw), = played.loaded.runner.try_out(played.env(0.5)._replace(tick=7), raw=True)  # fmt: skip
     assert raw is not None
     assert raw.size
     assert not (tmp_path / "ticks.txt").exists()

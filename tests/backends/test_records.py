@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import math
 from collections.abc import Callable
@@ -162,6 +163,26 @@ def test_records_of_several_programs_take_turns(opened: Open) -> None:
         assert shown == {name: found[tick] for name, found in alone.items()}
 
 
+@pytest.mark.parametrize("is_copy", [False, True], ids=["handed on", "copied"])
+def test_a_frame_that_is_ready_follows_what_is_remembered(is_copy: bool, opened: Open) -> None:
+    """What a picture remembers is handed on to another one between frames, and back."""
+
+    def shown(is_code: bool) -> list[bytes]:
+        backend, runner, unit = opened(), ProgramRunner(ContextTable()), unit_of(RECORDED["images and their places"])
+        own, other = (ready(backend, unit, runner, is_code) for _ in range(2))
+        found, tick = [], 0
+        for compiled, before, ticks in ((own, None, 3), (other, own, 2), (own, other, 2), (other, own, 1)):
+            if before is not None:
+                backend.adopt(compiled, [before], is_copy)
+            for _ in range(ticks):
+                found.append(pixels(backend, compiled, moment(tick), runner))
+                tick += 1
+        assert (own._record is not None) == is_code
+        return found
+
+    assert shown(True) == shown(False)
+
+
 def test_a_still_picture_is_drawn_once(opened: Open) -> None:
     backend, runner = opened(), ProgramRunner(ContextTable())
     compiled = ready(backend, unit_of(RECORDED["the time"]), runner)
@@ -269,7 +290,7 @@ def test_an_error_of_opengl_is_told_at_the_end_of_the_frame(graphics: Graphics) 
     with pytest.raises(DeviceLostError, match="it answers with the error 0x501"):
         backend.execute_subgraph(compiled, moment(2), runner)
 
-def test_frames_have_fences_only_while_others_follow_them(graphics: Graphics) -> None:
+def test_few_frames_are_under_way_and_their_fences_go_with_them(graphics: Graphics) -> None:
     from weft.backends.gl.graphics import GL
 
     backend, runner = GlVisual(graphics), ProgramRunner(ContextTable())
@@ -277,15 +298,32 @@ def test_frames_have_fences_only_while_others_follow_them(graphics: Graphics) ->
     for tick in range(1, 4):
         backend.execute_subgraph(compiled, moment(tick), runner)
         backend.sync()
-        assert not compiled._under_way._fences
+        assert len(compiled._under_way._fences) == 1
     for tick in range(4, 9):
         backend.execute_subgraph(compiled, moment(tick), runner)
-        assert len(compiled._under_way._fences) == (tick > 4)
+        assert len(compiled._under_way._fences) <= 2
     fences = [*compiled._under_way._fences]
     del compiled
     gc.collect()
+    backend.sync()
     with graphics.drawing():
-        assert not any(GL.glIsSync(each) for each in fences)
+        assert not any(GL.glIsSync(ctypes.cast(each, GL.GLsync)) for each in fences)
+
+
+def test_all_that_follows_a_frame_is_waited_for_too(graphics: Graphics) -> None:
+    backend, runner = GlVisual(graphics), ProgramRunner(ContextTable())
+    compiled = ready(backend, unit_of(RECORDED["the time"]), runner)
+    answers = list[bool]()
+    for follows in (False, True, False):
+        backend.execute_subgraph(compiled, moment(1 + len(answers)), runner)
+        if follows:
+            with graphics.drawing():
+                later = graphics.fences.made()
+        fence = later if follows else compiled._under_way._fences[-1]
+        backend.sync()
+        with graphics.drawing():
+            answers.append(graphics.fences.is_passed(fence))
+    assert answers == [True] * 3
 
 
 def test_what_varies_is_given_in_its_order() -> None:
@@ -293,6 +331,6 @@ def test_what_varies_is_given_in_its_order() -> None:
     calls.give([7, 8, 9])
     assert [list(calls.words[at : at + 4]) for at in (0, 13, 26)] == [[10, 1, 7, 0], [20, 8, 2, 9], [30, 0, 0, 0]]
     calls.words[12], calls.words[38] = 5, 6
-    assert (calls.result(0), calls.result(-1)) == (5, 6)
+    assert calls.results() == [5, 0, 6]
     with pytest.raises(ValueError, match="zip"):
         calls.give([7, 8])

@@ -25,7 +25,7 @@ class CardState(StateMemory):
         """The last copy that was read back, and when."""
 
     def here(self) -> StateMemory:
-        known = self.ticks, self.takeovers
+        known = self.moment
         if self.read_back is None or self.read_back[0] != known:
             self.read_back = known, self.read()
         return self.read_back[1]

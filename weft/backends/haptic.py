@@ -284,7 +284,7 @@ def backend() -> type[Backend]:
         def launch(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Launch:
             # A trial has to compute something.
             ticks = self._ticks(compiled, env) or range(floor(env.abstime * RATE), floor(env.abstime * RATE) + 1)
-            launch = super().launch(compiled, replace(env, dt=1 / RATE), coordinator)
+            launch = super().launch(compiled, env._replace(dt=1 / RATE), coordinator)
             return replace(launch, shape=(1, len(ticks)), coords={**launch.coords, "abstime": np.array(ticks) / RATE})
 
         def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Array:

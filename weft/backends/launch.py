@@ -430,6 +430,12 @@ class StateMemory:
         ticks, `ticks_ago` is one more than for a read in the last finished tick."""
         return (self.ticks + self._offsets[key] - ticks_ago) % (self.slots[key].depth + 1)
 
+    @property
+    def moment(self) -> tuple[int, int]:
+        """What another value of says that cells may have other places: how often a tick ended, or a state was taken
+        over."""
+        return self.ticks, self.takeovers
+
     def write_cells(self, asked: Iterable[tuple[int, str, int]], into: Any) -> None:
         """Writes several cells to places, in less time: each place with its slot, and the ticks ago."""
         ticks, offsets, slots = self.ticks, self._offsets, self.slots

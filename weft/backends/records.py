@@ -49,9 +49,10 @@ class CallList:
         for place, value in zip(self._varying, values, strict=True):
             words[place] = value
 
-    def result(self, call: int) -> int:
-        """What a call has returned, the last one for -1. Only the lower half of it counts if that is an int."""
-        return self.words[_CALL * call + _CALL - 1]
+    def results(self) -> list[int]:
+        """What the calls have returned. Only the lower half of it counts if that is an int."""
+        found: list[int] = self.words[_CALL - 1 :: _CALL]
+        return found
 
 
 # The words of a record, which the function reads, and the last one, which it writes: whether a loop of the prologue has
@@ -210,18 +211,17 @@ class FrameRecord:
         self._block = block
         self._read = uniforms.read
         self._call = call
-        times = [at for at, name in machine.block.coords if name == TIME]
-        self._moves = bool(times)
-        self._bits = Struct(f"{1 + len(uniforms.names)}d")
-        given = (c_double * (1 + len(uniforms.names)))()
-        self._given = memoryview(given).cast("B")
+        self._pack = Struct(f"{len(uniforms.names)}d").pack
+        given = (c_double * max(1, len(uniforms.names)))()
+        self._given = memoryview(given).cast("B")[: 8 * len(uniforms.names)]
         """What a frame is computed from, for machine code."""
-        copies = _copied(machine, block, times, uniforms.names, ctypes.addressof(given))
+        copies = _copied(machine, block, uniforms.names, ctypes.addressof(given))
         places = {form: _pairs(pairs) for form, pairs in copies.items()}
         self._record = (c_int64 * len(_WORDS))()
         self._held = places, machine
         self._nothing = Launch(shape, {})
-        self._has_state = bool(self._fillers or block.cells or block.layers)
+        self._ready: tuple[int, int] | None = None
+        """The moment of the memory for which a frame is ready."""
         record: dict[str, int] = {
             "prologue": machine.address, "block": machine.block.address, "width": shape[1], "height": shape[0],
             **machine.extents, **{f"{form}s": len(pairs) for form, pairs in copies.items()},
@@ -244,7 +244,8 @@ class FrameRecord:
         if needs_more or not block.is_simple(shape) or any(name != TIME for _, name in machine.block.coords):
             return None
         call = prepared()
-        return None if call is None else cls(UniformReader(kernel.uniforms), machine, block, shape, call)
+        names = (TIME, *kernel.uniforms) if machine.block.coords else kernel.uniforms
+        return None if call is None else cls(UniformReader(names), machine, block, shape, call)
 
     def makes(self, calls: CallList) -> None:
         """Makes these calls from now on."""
@@ -252,45 +253,49 @@ class FrameRecord:
         self._record[_AT["calls"]], self._record[_AT["calls_count"]] = ctypes.addressof(calls.words), calls.count
 
     def inputs(self, env: Env) -> bytes:
-        """What a frame is computed from, by its bits: the time, 0 where nothing depends on it, and its uniforms."""
-        return self._bits.pack(env.abstime if self._moves else 0.0, *self._read(env))
+        """What a frame is computed from, by its bits: its uniforms, and the time if anything depends on it."""
+        return self._pack(*self._read(env))
 
-    def draw(self, inputs: bytes, memory: StateMemory) -> bool:
-        """Makes the calls of a frame. Returns whether a loop of the prologue reached its limit."""
-        self._given[:] = inputs
-        if self._has_state:
-            self._fill_in(memory)
-        self._call(self._address)
-        return self._record[_STOPPED] != 0
+    def is_ready(self, memory: StateMemory) -> bool:
+        """Whether it has been made ready for the next frame of a memory."""
+        return self._ready == memory.moment
 
-    def _fill_in(self, memory: StateMemory) -> None:
-        """Fills in what follows from what is remembered."""
-        for fill in self._fillers:
-            fill(memory, self._nothing)
+    def make_ready(self, memory: StateMemory) -> None:
+        """Fills in where images are remembered in the next frame. The places that its calls draw to are filled in
+        with this, as soon as the frame before is on its way: the card is at work then, and need not wait for it."""
         wholes = self._block.wholes
-        memory.write_cells(self._block.cells, wholes)
+        if self._block.cells:
+            memory.write_cells(self._block.cells, wholes)
         for at, slot in self._block.layers:
             wholes[at] = memory.first_layer(slot)
+        self._ready = memory.moment
+
+    def draw(self, inputs: bytes, memory: StateMemory) -> bool:
+        """Makes the calls of a frame that is ready. Returns whether a loop of the prologue reached its limit."""
+        self._given[:] = inputs
+        for fill in self._fillers:
+            fill(memory, self._nothing)
+        self._call(self._address)
+        return self._record[_STOPPED] != 0
 
 
 _STOPPED = _AT["stopped"]
 
 
 def _copied(
-    machine: PrologueMachine, block: PrologueBlock, times: Sequence[int], names: Sequence[str], given: int
-) -> dict[str, list[tuple[int, int]]]:  # fmt: skip
-    """Addresses from where to where numbers are copied, by the forms that they get: of the time and uniforms with these
-    names, which lie from an address on, to the prologue, as numbers in double precision; and of these and of what the
-    prologue computes to the block of a program."""
+    machine: PrologueMachine, block: PrologueBlock, names: Sequence[str], given: int
+) -> dict[str, list[tuple[int, int]]]:
+    """Addresses from where to where numbers are copied, by the forms that they get: of uniforms, and the time, with
+    these names, which lie from an address on, to the prologue, as numbers in double precision; and of these and of what
+    the prologue computes to the block of a program."""
     scalars, words, numbers = (array.ctypes.data for array in (machine.scalars, block.words, machine.block.numbers))
-    at_input = {name: given + 8 * at for at, name in enumerate(names, 1)}
+    at_input = {name: given + 8 * at for at, name in enumerate(names)}
     at_scalar = {number: scalars + 8 * at for at, number in machine.reals}
     # These are counted in halves of a scalar.
     at_scalar |= {number: scalars + 4 * at for at, number in machine.wholes}
     copies: dict[str, list[tuple[int, int]]] = {
         "number": [
-            *((given, numbers + 8 * at) for at in times),
-            *((at_input[name], numbers + 8 * at) for at, name in machine.block.uniforms),
+            (at_input[name], numbers + 8 * at) for at, name in (*machine.block.coords, *machine.block.uniforms)
         ],
         **{form: [(at_scalar[number], words + 4 * at) for at, number in found] for form, found in block.locals.items()},
     }

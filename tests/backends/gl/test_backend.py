@@ -141,7 +141,7 @@ def test_by_tiles_a_picture_is_the_same_as_drawn(text: str) -> None:
         env = Env(*SIZE, dt=1 / 60, loop_stopped=stopped.setdefault(tiled, []).append)
         drawn = backend.compile_subgraph(unit, env, runner)
         assert ("imageStore(pixel" in drawn.dump()) == tiled
-        ticks = (replace(env, tick=tick, abstime=tick / 60) for tick in range(5))
+        ticks = (env._replace(tick=tick, abstime=tick / 60) for tick in range(5))
         shown[tiled] = [as_array(backend.execute_subgraph(drawn, tick, runner)).copy() for tick in ticks]
     assert stopped[True] == stopped[False]
     assert all(same(found, expected) for found, expected in zip(shown[True], shown[False], strict=True))
@@ -229,7 +229,7 @@ def test_a_loop_that_is_stopped_says_so() -> None:
     text = "spindle f(x) :: o { o = 0\n for i in (0 to 9e9 * x) { o += 0.0001 } }\ndisplay(f(me@x))\n"
     loaded = loader_of("gl").prepare(built(text), (4, 2))
     told: list[str] = []
-    loaded.runner.run(replace(env_of(loaded, 0), loop_stopped=told.append))
+    loaded.runner.run(env_of(loaded, 0)._replace(loop_stopped=told.append))
     assert len(told) == 1
 
 

@@ -130,7 +130,7 @@ def test_more_memory_than_there_is_names_what_takes_it(loader: ProgramLoader) ->
 
 
 def corner(loaded: LoadedProgram) -> list[int]:
-    pixel: list[int] = loaded.runner.run(replace(tick(0), pictures=loaded.pictures))[0].values[0, 0].tolist()
+    pixel: list[int] = loaded.runner.run(tick(0)._replace(pictures=loaded.pictures))[0].values[0, 0].tolist()
     return pixel
 
 

@@ -90,8 +90,16 @@ class LaunchCalls(CallList, ABC):
     """The calls of a driver that launch a kernel, for machine code to make."""
 
     @abstractmethod
-    def begin(self, buffers: Sequence[Any]) -> None:
-        """Gives the next launch its buffers."""
+    def use(self, rings: Sequence[Any]) -> None:
+        """Gives the launches from now on the buffers of what they remember."""
+
+    @abstractmethod
+    def draw_to(self, picture: Any) -> None:
+        """Gives the next launch the buffer of its picture."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """The launch follows."""
 
     @abstractmethod
     def end(self) -> Run:

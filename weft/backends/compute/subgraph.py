@@ -245,6 +245,8 @@ class ComputeCompiled(CardCompiled):
         # What machine code needs is made here, where no frame waits for it.
         self.may_record = device.by_record and code.grid.drawn.packed and prepared() is not None
         self._rings = [each.key for each in code.grid.drawn.buffers if each.use == BufferUse.RING]
+        self._used: list[Any] = []
+        """Their buffers, if a record is ready for the next frame."""
         self.stillness = Stillness(unit.kernel)
         self.drawn = None
         self.memory = memory_on(device, unit.kernel.slots, shape)
@@ -270,19 +272,26 @@ class ComputeCompiled(CardCompiled):
         ticks, most = self._ticks, self._device.ahead
         if len(ticks) > most:
             self._make_room(lambda: env.loop_stopped(self.unit.kernel.name))
-        buffer, rings = self._buffers[0], self.memory.buffers
+        calls, memory, buffer = record.calls, self.memory, self._buffers[0]
         try:
-            record.calls.begin((buffer, *[rings[key] for key in self._rings]) if self._rings else (buffer,))
-            stopped = record.draw(inputs, self.memory)
-            run: Run = record.calls.end()
+            if not record.is_ready(memory):
+                self._used = [memory.buffers[key] for key in self._rings]
+                calls.use(self._used)
+                calls.draw_to(buffer)
+                record.make_ready(memory)
+            calls.begin()
+            stopped = record.draw(inputs, memory)
+            run: Run = calls.end()
         except Exception as reason:
             raise failure("a launch fails", reason) from reason
         # From here on, the device is at work.
-        work = Work(run, (buffer, *rings.values()), None, stopped)
+        work = Work(run, (buffer, self._used), None, stopped)
         self._buffers.rotate(1)
         self._follow([work])
         if len(ticks) > most and ticks[0][-1].is_over:
             ticks.popleft()
+        calls.draw_to(self._buffers[0])
+        record.make_ready(memory)
         return ComputePicture(self._device, buffer, work, self._shape)
 
     def planes(self, launch: Launch) -> Floats:

@@ -163,16 +163,19 @@ class _CardCalls(LaunchCalls):
         blocks = -(-count // record.threads)
         super().__init__(marks.driver.launching(record.function, blocks, record.threads, record.arguments))
 
-    def begin(self, buffers: Sequence[CardMemory]) -> None:
-        given, marks = self._record.given, self._marks
-        for at, buffer in enumerate(buffers):
-            given[at] = buffer.address
-        if marks.last is not None:
-            marks.settle()
+    def use(self, rings: Sequence[CardMemory]) -> None:
+        self._record.given[1:] = [ring.address for ring in rings]
+
+    def draw_to(self, picture: CardMemory) -> None:
+        self._record.given[0] = picture.address
+
+    def begin(self) -> None:
+        if self._marks.last is not None:
+            self._marks.settle()
 
     def end(self) -> StreamMark:
-        if (self.result(0) | self.result(1)) & _INT:
-            self._marks.driver.done(self.result(0) & _INT or self.result(1) & _INT)
+        for error in self.results():
+            self._marks.driver.done(error & _INT)
         return StreamMark(self._marks)
 
 

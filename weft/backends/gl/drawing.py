@@ -14,7 +14,7 @@ import numpy as np
 from weft.backends.base import Env, PictureHandle
 from weft.backends.card import CardCompiled, CardPictures, SampleChunk, ShaderCode, SoundCode, one_sample
 from weft.backends.executors import Stillness
-from weft.backends.gl.frame_calls import GlCall, GlFrameCalls, Target, detach, in_tiles, make, over_targets
+from weft.backends.gl.frame_calls import AFTER_TILES, GlCall, GlFrameCalls, Target, detach, in_tiles, make, over_targets
 from weft.backends.gl.graphics import GL, ContextState, FramesUnderWay, Graphics
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.programs import FRAME, OWN_REFUSED, LinkedPrograms, drawing, linked
@@ -150,6 +150,8 @@ class DrawPass(GlProgram):
     ) -> None:  # fmt: skip
         super().__init__(programs, kernel, shader, prologue)
         self.before = [DrawPass(programs, kernel, each, prologue=self.prologue) for each in before]
+        self._count = shader.colour_targets + len(shader.stores) + shader.stops
+        """The number of its targets, if it is drawn."""
 
     @classmethod
     def of(cls, programs: LinkedPrograms, kernel: Kernel, shaders: Sequence[Shader]) -> DrawPass:
@@ -182,16 +184,20 @@ class DrawPass(GlProgram):
         whole, layers = shader.colour_targets + len(written[0]), len(written[1])
         drawing = self._drawing(VARIES, [(VARIES, None)] * whole + [(VARIES, VARIES)] * layers, shape)
         with self.graphics.drawing():
-            record.makes(GlFrameCalls(self.graphics, shader, self._program, record.words, drawing))
+            record.makes(GlFrameCalls(self.graphics, shader, self._program, record.words, drawing, self._after))
         return record
 
     def given(self, place: ContextState, memory: GlMemory, canvas: Canvas) -> list[Any]:
-        """What varies in the calls of its record that draw a tick. In the context of the place."""
+        """What varies in the calls of its record that draw a tick in the context of a place."""
         if self.shader.tile is not None:
             return [*[memory.layers(key).number for key in self._updated], *canvas.numbers]
         targets = self._targets(memory, canvas)
-        detach(place, len(targets))
         return [place.target, *[number for target in targets for number in target if number is not None]]
+
+    def begin(self, place: ContextState) -> None:
+        """Prepares the context of a place, which is current, for a tick."""
+        if self.shader.tile is None:
+            detach(place, self._count)
 
     def rehearse(
         self, place: ContextState, shape: tuple[int, int], pictures: Mapping[str, Picture], sources: PictureTextures
@@ -217,9 +223,9 @@ class DrawPass(GlProgram):
         if not targets:
             return
         self.bind(begun, memory, pictures)
-        if self.shader.tile is None:
-            detach(place, len(targets))
+        self.begin(place)
         make(self._drawing(place.target, targets, canvas.shape))
+        make(self._after)
 
     def _targets(self, memory: GlMemory, canvas: Canvas) -> list[Target]:
         """What it writes to in a tick."""
@@ -239,8 +245,15 @@ class DrawPass(GlProgram):
             yield from in_tiles(textures[:images], textures[images:], shape, shader.tile)
             return
         yield from over_targets(frame_buffer, targets, shape)
-        if shader.stores and self.graphics.about.able.orders_drawing:
-            yield ("glTextureBarrier",)  # the next tick reads other layers of the textures that this one wrote to
+
+    @property
+    def _after(self) -> Sequence[GlCall]:
+        """The calls between a tick and what reads it."""
+        if self.shader.tile is not None:
+            return [AFTER_TILES]
+        # The next tick reads other layers of the textures that this one wrote to.
+        is_ordered = self.shader.stores and self.graphics.about.able.orders_drawing
+        return [("glTextureBarrier",)] if is_ordered else []
 
 
 def _alike(side: int) -> int:
@@ -383,7 +396,8 @@ def tiles_are_faster(graphics: Graphics, place: ContextState) -> bool:
         GL.glUseProgram(drawn)
         slow = _seconds(lambda: draw_triangle(place, [(texture.number, None)], texture.shape))
         GL.glUseProgram(tiled)
-        return slow > _WORTH * _seconds(lambda: make(in_tiles([], [texture.number], texture.shape, TILE)))
+        calls = [*in_tiles([], [texture.number], texture.shape, TILE), AFTER_TILES]
+        return slow > _WORTH * _seconds(lambda: make(calls))
     finally:
         GL.glDeleteProgram(drawn)
         GL.glDeleteProgram(tiled)
@@ -586,6 +600,8 @@ class GlCompiled(CardCompiled):
 
     def __post_init__(self) -> None:
         self._under_way = FramesUnderWay(self.graphics)
+        self._ready_in: ContextState | None = None
+        """Where the record is ready to draw."""
 
     @property
     def graphics(self) -> Graphics:
@@ -609,18 +625,27 @@ class GlCompiled(CardCompiled):
         return self.grid.record(machine, self.memory.shape)
 
     def draw_by(self, record: FrameRecord, inputs: bytes, env: Env) -> GlPicture:
-        canvas, memory, calls = self.canvases[0], self.memory, record.calls
         with self.graphics.drawing() as place:
-            memory.complete()
             self._under_way.begin()
-            calls.begin(memory, self.grid.given(place, memory, canvas))
-            stopped = record.draw(inputs, memory)
-            self._under_way.end()
-        self.canvases.rotate(1)
-        memory.advance()
+            if self._ready_in is not place or not record.is_ready(self.memory):
+                self._make_ready(record, place)
+            self.grid.begin(place)
+            stopped = record.draw(inputs, self.memory)
+            self._under_way.end(record.calls.fence)
+            shown = GlPicture(self.unit.subgraph.context, self.canvases[0].colours[0])
+            self.canvases.rotate(1)
+            self.memory.advance()
+            self._make_ready(record, place)
         if stopped:
             env.loop_stopped(self.unit.kernel.name)
-        return GlPicture(self.unit.subgraph.context, canvas.colours[0])
+        return shown
+
+    def _make_ready(self, record: FrameRecord, place: ContextState) -> None:
+        """Makes the next frame ready in the context of a place, which is current."""
+        self.memory.complete()
+        record.calls.draw_to(self.memory, self.grid.given(place, self.memory, self.canvases[0]))
+        record.make_ready(self.memory)
+        self._ready_in = place
 
     def draw(self, launch: Launch) -> GlPicture | None:
         self.forget_record()

@@ -70,7 +70,10 @@ def in_tiles(images: Sequence[Any], pixels: Sequence[Any], shape: tuple[int, int
     for unit, texture in enumerate(pixels, len(images)):
         yield "glBindImageTexture", unit, texture, 0, False, 0, GL.GL_WRITE_ONLY, GL.GL_RGBA8
     yield "glDispatchCompute", -(-shape[1] // side), -(-shape[0] // side), 1
-    yield "glMemoryBarrier", GL.GL_ALL_BARRIER_BITS
+
+
+# What follows images and pixels that were written in tiles.
+AFTER_TILES: GlCall = "glMemoryBarrier", GL.GL_ALL_BARRIER_BITS
 
 
 class GlFrameCalls(CallList):
@@ -78,11 +81,13 @@ class GlFrameCalls(CallList):
 
     def __init__(
         self, graphics: Graphics, shader: Shader, program: ShaderProgram, words: npt.NDArray[np.uint32],
-        drawing: Iterable[GlCall],
+        drawing: Iterable[GlCall], after: Iterable[GlCall],
     ) -> None:  # fmt: skip
-        """`words` are the numbers of a frame, and `drawing` the calls that draw it, with all textures and layers that
-        are written to as what varies. In a context of the graphics. Raises GraphicsError."""
-        self._images = [bound.key for bound in shader.images]
+        """`words` are the numbers of a frame, `drawing` the calls that draw it, with all textures and layers that are
+        written to as what varies, and `after` those that come before the next one. In a context of the graphics. Raises
+        GraphicsError."""
+        # Slots may share a texture.
+        self._images = {bound.name: bound.key for bound in shader.images}
         blocks = [Buffer(graphics) for _ in range(_BLOCKS)]
         for block in blocks:
             block.make_room(GL.GL_UNIFORM_BUFFER, words.nbytes, GL.GL_STREAM_DRAW)
@@ -91,17 +96,24 @@ class GlFrameCalls(CallList):
             ("glUseProgram", program.number), ("glBindBufferBase", GL.GL_UNIFORM_BUFFER, FRAME, VARIES),
             ("glBufferSubData", GL.GL_UNIFORM_BUFFER, 0, words.nbytes, words.ctypes.data),
         ]  # fmt: skip
-        for bound in shader.images:
-            calls.append(("glActiveTexture", GL.GL_TEXTURE0 + program.units[bound.name]))
+        for name in self._images:
+            calls.append(("glActiveTexture", GL.GL_TEXTURE0 + program.units[name]))
             calls.append(("glBindTexture", GL.GL_TEXTURE_2D_ARRAY, VARIES))
+        calls += [*drawing, ("glFenceSync", GL.GL_SYNC_GPU_COMMANDS_COMPLETE, 0)]
+        self._fence = len(calls) - 1
         # Drivers may wait with what they are asked for until there is more: the card begins while Python goes on.
-        calls += [*drawing, ("glFlush",)]
+        calls += [("glFlush",), *after]
         super().__init__([(address_of(name), *map(_plain, given)) for name, *given in calls])
 
-    def begin(self, memory: GlMemory, targets: Iterable[Any]) -> None:
-        """Fills in the textures and layers that a frame is drawn to. In a context of the graphics."""
-        images = [memory.layers(key).number for key in self._images]
+    def draw_to(self, memory: GlMemory, targets: Iterable[Any]) -> None:
+        """Fills in the textures and layers that the next frame is drawn to. In a context of the graphics."""
+        images = [memory.layers(key).number for key in self._images.values()]
         self.give([next(self._blocks).number, *images, *targets])
+
+    @property
+    def fence(self) -> int:
+        """The fence behind the last frame; 0 if the driver has made none."""
+        return self.results()[self._fence]
 
 
 def _plain(given: Any) -> Any:

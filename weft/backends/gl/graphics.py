@@ -114,6 +114,39 @@ def address_of(name: str) -> int:
     return ctypes.cast(found, ctypes.c_void_p).value or 0
 
 
+# Fences.
+
+# How long to wait for one, in nanoseconds.
+_FOREVER = 2**63 - 1
+
+# The answers for one that is passed.
+_PASSED = frozenset({int(GL.GL_ALREADY_SIGNALED), int(GL.GL_CONDITION_SATISFIED)})
+
+
+class FenceCalls:
+    """The driver's functions for fences, which are numbers here. A frame has four such calls, and PyOpenGL takes some
+    microseconds for each."""
+
+    def __init__(self) -> None:
+        """In a context. Raises GraphicsError if the driver lacks them."""
+        number, place, time = ctypes.c_uint, ctypes.c_void_p, ctypes.c_uint64
+        self._make = ctypes.CFUNCTYPE(place, number, number)(address_of("glFenceSync"))
+        self._wait = ctypes.CFUNCTYPE(number, place, number, time)(address_of("glClientWaitSync"))
+        self.delete: Callable[[int], None] = ctypes.CFUNCTYPE(None, place)(address_of("glDeleteSync"))
+
+    def made(self) -> int:
+        """A fence behind all that was asked for in the current context; 0 if the driver makes none."""
+        return self._make(int(GL.GL_SYNC_GPU_COMMANDS_COMPLETE), 0) or 0
+
+    def is_passed(self, fence: int) -> bool:
+        """Whether all before a fence is done."""
+        return self._wait(fence, 0, 0) in _PASSED
+
+    def wait(self, fence: int) -> None:
+        """Waits until all before a fence is done."""
+        self._wait(fence, int(GL.GL_SYNC_FLUSH_COMMANDS_BIT), _FOREVER)
+
+
 # The contexts that weft draws in: one for the thread that draws, and others in which programs are made ready.
 
 Kind: TypeAlias = Literal["texture", "buffer", "program", "fence"]
@@ -227,15 +260,16 @@ class _Entrance:
 class _Drawing:
     """See `Graphics.drawing`. A generator would take longer, and a frame has several."""
 
-    __slots__ = ("_entrance", "_graphics")
+    __slots__ = ("_graphics", "entrance")
 
     def __init__(self, graphics: Graphics, entrance: _Entrance) -> None:
         self._graphics = graphics
-        self._entrance = entrance
+        self.entrance = entrance
 
     def __enter__(self) -> ContextState:
-        place = self._entrance.__enter__()
+        place = self.entrance.__enter__()
         try:
+            self._graphics.entries += 1
             self._graphics.delete()
         except BaseException as reason:
             self.__exit__(type(reason), reason, None)
@@ -249,7 +283,7 @@ class _Drawing:
             elif isinstance(reason, DriverError):
                 raise self._graphics.failure(reason) from reason
         finally:
-            self._entrance.__exit__()
+            self.entrance.__exit__()
 
 
 class Graphics:
@@ -259,27 +293,32 @@ class Graphics:
     def __init__(self, drawing: Context, *preparing: Context) -> None:
         """Without contexts for `preparing`, programs are made ready in the first one that is for drawing. Raises
         GraphicsError."""
-        self._drawing = self._hidden = _Entrance(drawing)
+        self._hidden = _Entrance(drawing)
+        self._drawing = _Drawing(self, self._hidden)
         places = [partial(_Entrance, each) for each in preparing]
         self._preparing = WorkThreads("weft-graphics", places, GraphicsError) if places else None
         self._is_closed = False
-        self.finished = 0
-        """How often all commands for drawing have been waited for."""
+        self.entries = 0
+        """How often a context for drawing has been entered."""
+        self._last = 0, 0
+        """The fence of the last frame, and the entries until then."""
         self._gone: deque[tuple[Kind, Any]] = deque()
         self._own: dict[Callable[[Graphics], object], object] = {}
-        with self._drawing:
+        with self._hidden:
             self.about = read_about()
         if not self.about.able.draws_floats:
             needed = "pictures of floats are" if self.about.embedded else "3.3 is"
             raise GraphicsError(f"{self.about.renderer} has OpenGL {self.about.version}, and {needed} needed")
+        with self._hidden:
+            self.fences = FenceCalls()
 
     def draw_in(self, context: Context) -> None:
         """Draws pictures in this context, a window's, from now on."""
-        self._drawing = _Entrance(context)
+        self._drawing = _Drawing(self, _Entrance(context))
 
     def drawing(self) -> _Drawing:
         """Enters the context for drawing. Raises GraphicsError for failures inside, at the end too."""
-        return _Drawing(self, self._drawing)
+        return self._drawing
 
     def prepared(self, make: Callable[[ContextState], T]) -> T:
         """Makes something in another context than that for drawing, and waits for it. It is finished then, so that it
@@ -338,7 +377,8 @@ class Graphics:
                 case "buffer":
                     GL.glDeleteBuffers(1, [number])
                 case "fence":
-                    GL.glDeleteSync(number)
+                    self._last = 0, 0
+                    self.fences.delete(number)
                 # llvmpipe crashes in one context if another context deletes a program that both have used.
                 case "program" if not self.about.software:
                     GL.glDeleteProgram(number)
@@ -346,15 +386,23 @@ class Graphics:
     def close(self) -> None:
         """Closes the contexts. Drawing after that raises GraphicsError."""
         self._is_closed = True
-        self._drawing.close()
+        self._drawing.entrance.close()
         if self._preparing is not None:
             self._preparing.close()
 
     def finish(self) -> None:
         """Waits until all commands have finished."""
         with self.drawing():
-            GL.glFinish()
-            self.finished += 1
+            fence, entries = self._last
+            # Behind a frame that nothing has followed, there is a fence already; a driver would make another one now.
+            if fence and entries + 1 == self.entries:
+                self.fences.wait(fence)
+            else:
+                GL.glFinish()
+
+    def end_frame(self, fence: int) -> None:
+        """All commands for drawing until now are a frame, which has this fence."""
+        self._last = fence, self.entries
 
     def barrier(self) -> None:
         """Keeps later commands from reading before earlier ones have written."""
@@ -363,36 +411,33 @@ class Graphics:
                 GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
 
 
-# How long to wait for a fence, in nanoseconds.
-_FOREVER = 2**63 - 1
-
 # The frames that are asked for before the first wait. More would only add latency.
 _AHEAD = 2
 
 
 class FramesUnderWay:
-    """Keeps the frames that are under way few. A frame has a fence as soon as another one follows it; one that is
-    waited for at once needs none."""
+    """Keeps the frames that are under way few. Each has a fence behind it."""
 
     def __init__(self, graphics: Graphics) -> None:
         self._graphics = graphics
-        self._fences: deque[Any] = deque()
-        self._last: int | None = None
-        """How often all had been finished when the last frame was asked for; None if that has a fence."""
+        self._calls = graphics.fences
+        self._fences: deque[int] = deque()
 
     def begin(self) -> None:
         """Waits until few enough frames are under way for another one. In the context that draws."""
-        last, self._last = self._last, None
-        if last == self._graphics.finished:
-            self._fences.append(GL.glFenceSync(GL.GL_SYNC_GPU_COMMANDS_COMPLETE, 0))
         while len(self._fences) >= _AHEAD:
-            fence = self._fences.popleft()
-            GL.glClientWaitSync(fence, GL.GL_SYNC_FLUSH_COMMANDS_BIT, _FOREVER)
-            GL.glDeleteSync(fence)
+            self._calls.wait(self._fences[0])
+            self._calls.delete(self._fences.popleft())
 
-    def end(self) -> None:
-        """A frame has been asked for."""
-        self._last = self._graphics.finished
+    def end(self, fence: int = 0) -> None:
+        """A frame has been asked for; without its fence, one is made. In the context that draws."""
+        fences, calls = self._fences, self._calls
+        # The next frame need not ask about those that are done.
+        while fences and calls.is_passed(fences[0]):
+            calls.delete(fences.popleft())
+        fence = fence or calls.made()
+        fences.append(fence)
+        self._graphics.end_frame(fence)
 
     def __del__(self) -> None:
         for fence in self._fences:

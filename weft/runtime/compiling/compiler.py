@@ -205,7 +205,7 @@ class _Trial:
         found = {part.unit.subgraph.name: values for part, values in self.runner.try_out(self._env, raw)}
         self.seconds = _frame_clock() - started
         env = self._env
-        self._env = replace(env, tick=env.tick + 1, abstime=env.abstime + env.dt)
+        self._env = env._replace(tick=env.tick + 1, abstime=env.abstime + env.dt)
         return {name: as_array(values) for name, values in found.items() if values is not None}
 
     def own_seconds(self) -> float:

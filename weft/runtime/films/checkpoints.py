@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
 
 from weft.backends.base import Env
 from weft.backends.launch import StateMemory
@@ -24,17 +23,6 @@ ONE_PIXEL = (1, 1)
 
 Checkpoint = Mapping[str, StateMemory]
 """What each subgraph remembers, by its name."""
-
-
-@dataclass(frozen=True)
-class _AdvancingEnv(Env):
-    """The environment of a program that draws one pixel, in which the picture seems to have its `full` size (width,
-    height)."""
-
-    full: tuple[int, int] = ONE_PIXEL
-
-    def uniform(self, name: str) -> float:
-        return float(self.full[name == "height"]) if name in ("width", "height") else super().uniform(name)
 
 
 def has_checkpoints(program: LoadedProgram) -> bool:
@@ -64,15 +52,15 @@ def checkpoints(
     """The state of a program of the size ONE_PIXEL before each of the wanted frames, as bytes for `restore`, with the
     number of the frame. It begins with frame 0. `env` is that of the whole picture. `passed` is called with the share
     that is done."""
-    given = {each.name: getattr(env, each.name) for each in fields(env)} | {"width": 1, "height": 1}
+    small = env._replace(width=1, height=1, seen=env.size)
     numbers = sorted(set(wanted))
     at = 0
     for number in numbers:
         for tick in range(at, number):
             passed(tick / numbers[-1])
             time = tick / fps
-            now = {**given, "tick": tick, "abstime": time, "pictures": program.pictures_at(time, exactly=True)}
-            program.runner.run(_AdvancingEnv(**now, full=env.size))
+            pictures = program.pictures_at(time, exactly=True)
+            program.runner.run(small._replace(tick=tick, abstime=time, pictures=pictures))
         at = number
         yield number, pickle.dumps(_remembered(program))
 

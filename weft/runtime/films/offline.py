@@ -546,7 +546,7 @@ class Offline:
     def _run(self, number: int, time: float) -> list[TickResult]:
         """Runs one frame of everything except the sound, and hands the values to the sound that it reads."""
         pictures = self._program.pictures_at(time, exactly=True)
-        env = replace(self._env, tick=number, abstime=time, pictures=pictures)
+        env = self._env._replace(tick=number, abstime=time, pictures=pictures)
         runner, compiled = self._program.runner, self._program.compiled
         results = runner.run(env)
         self._lost += self._memory.follow(compiled.file, compiled.units, runner.all_parts, time, time)

@@ -258,7 +258,7 @@ class _ContextRig:
         elif self._spec.raster:
             even = SampleBlock(tick * width, width, self._rate).even
             coords = StreamCoords(even, width, {**coords, **self._env.constant_controls(kernel, width)})
-        env = replace(self._env, tick=tick, pictures=pictures)
+        env = self._env._replace(tick=tick, pictures=pictures)
         uniforms = {name: env.uniform(name) for name in kernel.uniforms}
         strands: dict[StrandRef, Getter] = dict.fromkeys(kernel.strands, constant)
         return Launch(self._shape, coords, uniforms, strands, pictures, self._threads, even)
@@ -393,7 +393,7 @@ class _CardRig:
         if not self._streams:
             return env
         constants = env.constant_controls(unit.kernel, BLOCK)
-        return replace(env, block=SampleBlock(self._tick * BLOCK, BLOCK, self._rate, self._channels, constants))
+        return env._replace(block=SampleBlock(self._tick * BLOCK, BLOCK, self._rate, self._channels, constants))
 
 
 # --- transfers between devices, as programs pay for them: through backend and coordinator -------------------------
@@ -558,7 +558,7 @@ class _TransferRig:
         """Draws the next picture, with new `pictures` to sample if they are given, and waits for it."""
         env = self._env
         shown = env.pictures if pictures is None else pictures
-        self._env = replace(env, tick=env.tick + 1, abstime=env.abstime + env.dt, pictures=shown)
+        self._env = env._replace(tick=env.tick + 1, abstime=env.abstime + env.dt, pictures=shown)
         self._runner.run(self._env)
         self._backend.sync("device")
 

@@ -272,7 +272,7 @@ class Evaluation:
             strands = self._before.strands(kernel, moment)
         if kernel.sweep == "grid":
             heard = self._before.strands(self._unit.films, moment) if self._before and self._unit.films else {}
-            films = self._films.pictures(memory, replace(env, pictures=pictures), heard)
+            films = self._films.pictures(memory, env._replace(pictures=pictures), heard)
             self._pictures |= films
             pictures = {**pictures, **films}
         return Launch(shape, given, uniforms, strands, pictures, loop_stopped=self._loop_stopped)
@@ -333,21 +333,6 @@ def read_picture(path: str) -> Picture:
         return read(path)
 
 
-@dataclass(frozen=True)
-class _PatchEnv(Env):
-    """The environment of a launch over a picture of any size: the kernel reads the size that the patch says."""
-
-    patch_size: tuple[int, int]
-
-    def __init__(self, *given: Any, patch_size: tuple[int, int], **named: Any) -> None:
-        super().__init__(*given, **named)
-        vars(self).update(patch_size=patch_size)
-
-    def uniform(self, name: str) -> float:
-        own = dict(zip(("width", "height"), self.patch_size, strict=True))
-        return float(own[name]) if name in own else super().uniform(name)
-
-
 class DeviceEvaluation:
     """Evaluates one strand of pictures on a device; see `Evaluation`."""
 
@@ -390,20 +375,20 @@ class DeviceEvaluation:
     def _advanced(self, shape: tuple[int, int], moment: Moment, ticks: int) -> tuple[Compiled, Env]:
         """The strand on the device after `ticks` ticks that end before the moment, and its environment then."""
         heard = self._before.pictures(moment) if self._before is not None else {}
-        env = _PatchEnv(
+        env = Env(
             shape[1], shape[0], moment.tick, moment.abstime, 1 / self._fps, moment.inputs, {**self._pictures, **heard},
-            loop_stopped=lambda kernel: self._loop_stopped(), patch_size=self._size,
+            loop_stopped=lambda kernel: self._loop_stopped(), seen=self._size,
         )  # fmt: skip
         compiled = self._backend.compile_subgraph(self._unit, env, self._nothing_else)
         for back in range(ticks if self._unit.kernel.remembers else 0, 0, -1):
             abstime = moment.abstime - back / self._fps
-            self._tick(compiled, replace(env, tick=moment.tick - back, abstime=abstime))
+            self._tick(compiled, env._replace(tick=moment.tick - back, abstime=abstime))
         return compiled, env
 
     def _with_films(self, compiled: Compiled, env: Env) -> Env:
         kernel = self._unit.films
         strands = {ref: self._nothing_else.lookup(ref) for ref in kernel.strands} if kernel is not None else {}
-        return replace(env, pictures={**env.pictures, **self._films.pictures(compiled.memory, env, strands)})
+        return env._replace(pictures={**env.pictures, **self._films.pictures(compiled.memory, env, strands)})
 
     def _tick(self, compiled: Compiled, env: Env) -> npt.NDArray[Any]:
         """One tick of the strand: [height, width]."""

@@ -88,7 +88,7 @@ class PictureFade:
         with suppress(Exception):  # then they are gone at once
             # Parameters of the program that plays may go further: this one was made for its own ranges.
             inputs = {**env.inputs, **leaving.compiled.fitted(self._given(leaving.compiled.file))}
-            own = replace(env, inputs=inputs, pictures=leaving.pictures_at(env.abstime))
+            own = env._replace(inputs=inputs, pictures=leaving.pictures_at(env.abstime))
             shown = pictures_of(leaving.runner.run_aside(own, done))
             return {window: result.array for window, result in shown.items()}
         self._leaving = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -138,7 +138,7 @@ class ProgramRunner:
         level = next((part.level for part in self.parts if part.unit is unit), 0)
         if size == env.size and level == env.level:
             return env
-        return replace(env, width=width, height=height, level=level)
+        return env._replace(width=width, height=height, level=level)
 
     def values(self, wanted: Mapping[StrandRef, Mapping[str, Value]], env: Env) -> dict[StrandRef, npt.NDArray[Any]]:
         """The values of several exposed strands, each at its own coordinates, after a tick."""
@@ -173,7 +173,7 @@ class ProgramRunner:
 
     def _with_films(self, env: Env) -> Env:
         """The environment between two ticks."""
-        return replace(env, pictures={**env.pictures, **self._shown}) if self._shown else env
+        return env._replace(pictures={**env.pictures, **self._shown}) if self._shown else env
 
     def _showing(self, part: RunningSubgraph, env: Env) -> Env:
         """The environment of a tick of a part, with the pictures of its films. The slots that it borrows are brought up

@@ -117,7 +117,7 @@ def _translated(unit: Unit, known: Mapping[str, Unit]) -> Unit:
 
 
 def _moved(loader: ProgramLoader, loaded: LoadedProgram, part: RunningSubgraph) -> RunningSubgraph | None:
-    env = replace(loaded.runner.sized(part.unit, Env(*loaded.size, pictures=loaded.pictures)), level=0)
+    env = loaded.runner.sized(part.unit, Env(*loaded.size, pictures=loaded.pictures))._replace(level=0)
     for candidate in loader.candidates(part.unit, loaded.compiled):
         if candidate.choice.is_cpu:
             break
@@ -193,7 +193,7 @@ def _suspects(loaded: LoadedProgram, failure: Exception) -> Iterator[Backend]:
 
 def grow(runner: ProgramRunner, part: RunningSubgraph, env: Env) -> None:
     """Makes a part of a program draw all pixels of its picture, between two ticks."""
-    whole = replace(runner.sized(part.unit, env), level=0)
+    whole = runner.sized(part.unit, env)._replace(level=0)
     new = replace(part, compiled=part.backend.compile_subgraph(part.unit, whole, runner), level=0)
     new.backend.adopt(new.compiled, [part.compiled])
     runner.replace(part, new)

@@ -294,7 +294,7 @@ class ProgramLoader:
         env = env or Env(*size)
         self._check_room(compiled, size, running, env)
         pictures = self._load_pictures(compiled)
-        env = replace(env, pictures=pictures)
+        env = env._replace(pictures=pictures)
         runner = ProgramRunner(compiled.contexts)
         runner.size_of = compiled.size_of
         played = {unit.hash for unit in before.compiled.units} if before else set[str]()
@@ -393,7 +393,7 @@ class ProgramLoader:
         level = self.assignment.level(unit, _shape(unit, program, env.size), 1 / program.settings["fps"])
         if not level or not (unit.bridges or backend.has_second_tier(unit)):
             return made
-        return replace(made, compiled=backend.compile_subgraph(unit, replace(env, level=level), runner), level=level)
+        return replace(made, compiled=backend.compile_subgraph(unit, env._replace(level=level), runner), level=level)
 
     def placed(self, unit: Unit, compiled: CompiledProgram) -> tuple[Choice, str] | None:
         """The choice that runs a unit, and the reason; None if none can."""
