@@ -183,6 +183,21 @@ def test_a_frame_that_is_ready_follows_what_is_remembered(is_copy: bool, opened:
     assert shown(True) == shown(False)
 
 
+@pytest.mark.parametrize("is_code", [True, False], ids=["by a record", "without one"])
+def test_a_frame_is_the_same_where_images_need_another_place(is_code: bool, opened: Open) -> None:
+    """Some of them would have room where those of the program before are."""
+
+    def shown(follows: bool) -> list[bytes]:
+        backend, runner, unit = opened(), ProgramRunner(ContextTable()), unit_of(RECORDED["images and their places"])
+        before, compiled = (ready(backend, unit, runner, is_code) for _ in range(2))
+        pixels(backend, before, moment(0), runner)
+        if follows:
+            backend.allocate(compiled, [before])
+        return [pixels(backend, compiled, moment(tick), runner) for tick in range(3)]
+
+    assert shown(True) == shown(False)
+
+
 def test_a_still_picture_is_drawn_once(opened: Open) -> None:
     backend, runner = opened(), ProgramRunner(ContextTable())
     compiled = ready(backend, unit_of(RECORDED["the time"]), runner)

@@ -219,6 +219,8 @@ class DrawPass(GlProgram):
         self, place: ContextState, begun: Begun | None, memory: GlMemory, pictures: _Sources,
         canvas: Canvas,
     ) -> None:
+        # Images that are made may need another texture than those which are there already.
+        memory.complete()
         targets = self._targets(memory, canvas)
         if not targets:
             return
