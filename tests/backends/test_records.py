@@ -305,6 +305,23 @@ def test_an_error_of_opengl_is_told_at_the_end_of_the_frame(graphics: Graphics) 
     with pytest.raises(DeviceLostError, match="it answers with the error 0x501"):
         backend.execute_subgraph(compiled, moment(2), runner)
 
+
+def test_a_frame_that_fails_is_not_remembered(graphics: Graphics) -> None:
+    def shown(fails: bool) -> list[bytes]:
+        backend, runner = GlVisual(graphics), ProgramRunner(ContextTable())
+        compiled = ready(backend, unit_of(RECORDED["images and their places"]), runner)
+        found = [pixels(backend, compiled, moment(tick), runner) for tick in (0, 1)]
+        if fails:
+            words = compiled._record.calls.words
+            program, words[1] = words[1], 10**6  # there is no such program
+            with pytest.raises(DeviceLostError):
+                backend.execute_subgraph(compiled, moment(2), runner)
+            words[1] = program
+        return found + [pixels(backend, compiled, moment(tick), runner) for tick in (2, 3)]
+
+    assert shown(True) == shown(False)
+
+
 def test_few_frames_are_under_way_and_their_fences_go_with_them(graphics: Graphics) -> None:
     from weft.backends.gl.graphics import GL
 

@@ -634,16 +634,18 @@ class GlCompiled(CardCompiled):
             self.grid.begin(place)
             stopped = record.draw(inputs, self.memory)
             self._under_way.end(record.calls.fence)
-            shown = GlPicture(self.unit.subgraph.context, self.canvases[0].colours[0])
-            self.canvases.rotate(1)
-            self.memory.advance()
-            self._make_ready(record, place)
+        # Only now is it known not to have failed.
+        shown = GlPicture(self.unit.subgraph.context, self.canvases[0].colours[0])
+        self.canvases.rotate(1)
+        self.memory.advance()
+        self._make_ready(record, place)
         if stopped:
             env.loop_stopped(self.unit.kernel.name)
         return shown
 
     def _make_ready(self, record: FrameRecord, place: ContextState) -> None:
-        """Makes the next frame ready in the context of a place, which is current."""
+        """Makes the next frame ready for the context of a place. That has to be current only before the first frame,
+        for the images that are missing then."""
         self.memory.complete()
         record.calls.draw_to(self.memory, self.grid.given(place, self.memory, self.canvases[0]))
         record.make_ready(self.memory)
