@@ -420,11 +420,22 @@ class CardBackend(Backend):
             raise error("unsuitable", words, hint="--backend native computes it on the CPU")
 
     def execute_subgraph(self, compiled: Compiled, env: Env, coordinator: Coordinator) -> Values:
-        return self._run(self.own(compiled), env, coordinator, self.packed or not compiled.unit.kernel.outputs)
+        own, shape = self.own(compiled), self.shape(env)
+        if not self.packed and own.unit.kernel.outputs:
+            return self._planes(own, env, coordinator, shape)
+        try:
+            drawn = own.by_record(env, shape)
+        except self.failure as failure:
+            raise DeviceLostError(self.context, str(failure)) from failure
+        if drawn is not None:
+            return drawn
+        launch = tick(own.unit.kernel, env, coordinator, shape, nowhere(env))
+        shown = self.guarded(lambda: own.picture(launch))
+        return shown if shown is not None else np.zeros((0, *launch.shape), np.float32)
 
     def try_out(self, compiled: Compiled, env: Env, coordinator: Coordinator, raw: bool = False) -> Values:
         if raw:
-            return self._run(self.own(compiled), env, coordinator, draws=False)
+            return self._planes(self.own(compiled), env, coordinator, self.shape(env))
         return self.execute_subgraph(compiled, env, coordinator)
 
     def get_value_at(
@@ -485,20 +496,10 @@ class CardBackend(Backend):
         except self.failure as failure:
             raise DeviceLostError(self.context, str(failure)) from failure
 
-    def _run(self, own: CardCompiled, env: Env, coordinator: Coordinator, draws: bool) -> Values:
-        shape = self.shape(env)
-        if draws:
-            try:
-                drawn = own.by_record(env, shape)
-            except self.failure as failure:
-                raise DeviceLostError(self.context, str(failure)) from failure
-            if drawn is not None:
-                return drawn
+    def _planes(self, own: CardCompiled, env: Env, coordinator: Coordinator, shape: tuple[int, int]) -> Floats:
+        """One tick that gives plain outputs [outputs, height, width]."""
         launch = tick(own.unit.kernel, env, coordinator, shape, nowhere(env))
-        if not draws:
-            return self.guarded(lambda: own.planes(launch))
-        shown = self.guarded(lambda: own.picture(launch))
-        return shown if shown is not None else np.zeros((0, *launch.shape), np.float32)
+        return self.guarded(lambda: own.planes(launch))
 
 
 def _with_numbers(code: NativeCode | None, kernel: Kernel) -> NativeCode | None:
