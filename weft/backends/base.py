@@ -183,7 +183,7 @@ class SampleBlock:
         return any(name == "channel" or name in own for name, _ in kernel.coords)
 
 
-# The uniforms that are fields of the environment, and these fields.
+# The uniforms that are fields of the environment, and these fields; the time can be read with them.
 _OWN = {"width": "width", "height": "height", "absframe": "tick", "dt": "dt", TIME: "abstime"}
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})

@@ -432,8 +432,8 @@ class StateMemory:
 
     @property
     def moment(self) -> tuple[int, int]:
-        """What another value of says that cells may have other places: how often a tick ended, or a state was taken
-        over."""
+        """How often a tick has ended, and a state been taken over. As long as both stay the same, cells stay where they
+        are."""
         return self.ticks, self.takeovers
 
     def write_cells(self, asked: Iterable[tuple[int, str, int]], into: Any) -> None:
