@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import itertools
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -125,9 +124,9 @@ def ways_of_opengl(width: int, height: int) -> list[Way]:
     print(renderer, flush=True)
     ways = [of_opengl("weft", "weft", ours)]
     for kind, turned in _KINDS.items():
-        for side, fenced in itertools.product((0, *fifty_opengl.TILES), (False, True)):
-            name = f"{kind}, " + (f"in tiles of {side}×{side}" if side else "drawn") + ", by a fence" * fenced
-            ways.append(of_opengl(name, kind, fifty_opengl.by_hand(width, height, turned, side, fenced)))
+        for side in (0, *fifty_opengl.TILES):
+            name = f"{kind}, " + (f"in tiles of {side}×{side}" if side else "drawn")
+            ways.append(of_opengl(name, kind, fifty_opengl.by_hand(width, height, turned, side)))
     return ways
 
 

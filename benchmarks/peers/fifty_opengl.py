@@ -59,10 +59,9 @@ def by_weft(width: int, height: int) -> tuple[OpenGLWay, str]:
     return OpenGLWay(draw, lambda: np.asarray(shown[0].read()), Context(enter, entered.close)), graphics.about.renderer
 
 
-def by_hand(width: int, height: int, turned: bool, tile: int = 0, fenced: bool = False) -> OpenGLWay:
+def by_hand(width: int, height: int, turned: bool, tile: int = 0) -> OpenGLWay:
     """Drawn by a triangle, or in tiles with so many pixels a side. The numbers of the patch are inputs if they can be
-    `turned`. A frame is waited for by `glFinish`, or by a fence behind it. Raises GraphicsError, and RuntimeError if
-    the driver refuses the shader."""
+    `turned`. Raises GraphicsError, and RuntimeError if the driver refuses the shader."""
     context = Egl().context()
     context.enter()
     from weft.backends.gl.graphics import GL
@@ -82,8 +81,7 @@ def by_hand(width: int, height: int, turned: bool, tile: int = 0, fenced: bool =
     trails = [_texture(GL, GL.GL_R32F, width, height) for _ in range(2)]
     places = [GL.glGetUniformLocation(number, name) for name in ("moment", "seeds")]
     kind = _in_tiles if tile else _drawn
-    finish = _by_fence() if fenced else _call("glFinish")
-    draw = _frames(places, trails, kind(GL, picture, trails, (width, height), tile), finish)
+    draw = _frames(places, trails, kind(GL, picture, trails, (width, height), tile))
     context.leave()
 
     def read() -> Picture:
@@ -97,25 +95,9 @@ def by_hand(width: int, height: int, turned: bool, tile: int = 0, fenced: bool =
     return OpenGLWay(draw, read, context)
 
 
-def _by_fence() -> Callable[[], None]:
-    """Waits until what was asked for is done, as weft does."""
-    make, flush = _call("glFenceSync", _UINT, _UINT, gives=_ADDRESS), _call("glFlush")
-    wait, delete = _call("glClientWaitSync", _ADDRESS, _UINT, ctypes.c_uint64), _call("glDeleteSync", _ADDRESS)
-
-    def finish() -> None:
-        fence = make(0x9117, 0)
-        flush()
-        wait(fence, 0, 2**63 - 1)
-        delete(fence)
-
-    return finish
-
-
-def _frames(
-    places: Sequence[int], trails: Sequence[int], work: Callable[[int], None], finish: Callable[[], None]
-) -> Callable[[int], None]:
-    """Draws a frame by its number: fills in what varies, does the work of even frames (0) or odd ones (1), waits."""
-    bind = _call("glBindTexture", _UINT, _UINT)
+def _frames(places: Sequence[int], trails: Sequence[int], work: Callable[[int], None]) -> Callable[[int], None]:
+    """Draws a frame by its number: fills in what varies, and does the work of even frames (0) or odd ones (1)."""
+    bind, finish = _call("glBindTexture", _UINT, _UINT), _call("glFinish")
     floats, wholes = (_call(name, _INT, _INT, _ADDRESS) for name in ("glUniform4fv", "glUniform2uiv"))
     moment, flat, (at_floats, at_wholes) = Moment(), 0x0DE1, places
     first = ctypes.addressof(moment)
@@ -192,8 +174,8 @@ def _texture(GL: Any, kind: int, width: int, height: int) -> int:  # noqa: N803
     return texture
 
 
-def _call(name: str, *takes: Any, gives: Any = None) -> Callable[..., Any]:
+def _call(name: str, *takes: Any) -> Callable[..., None]:
     """A function of the driver, without what PyOpenGL does around it. In a context."""
     from weft.backends.gl.graphics import address_of
 
-    return ctypes.CFUNCTYPE(gives, *takes)(address_of(name))
+    return ctypes.CFUNCTYPE(None, *takes)(address_of(name))

@@ -142,7 +142,7 @@ def test_only_what_elements_need_goes_into_a_program(card: type[CardBackend]) ->
 # --- what is bound ----------------------------------------------------------------------------------------------------
 
 
-LAUNCH, READ_BACK, DRAWN = "glDispatchCompute", "glGetBufferSubData", "glFenceSync"
+LAUNCH, READ_BACK, DRAWN = "glDispatchCompute", "glGetBufferSubData", "glDrawArrays"
 
 
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[str]:
