@@ -106,7 +106,7 @@ class GlFrameCalls(CallList):
         super().__init__([(address_of(name), *map(_plain, given)) for name, *given in calls])
 
     def draw_to(self, memory: GlMemory, targets: Iterable[Any]) -> None:
-        """Fills in the textures and layers that the next frame is drawn to. In a context of the graphics."""
+        """Fills in the textures and layers that the next frame is drawn to. The memory has all of its images."""
         images = [memory.layers(key).number for key in self._images.values()]
         self.give([next(self._blocks).number, *images, *targets])
 
