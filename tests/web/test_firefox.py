@@ -14,6 +14,15 @@ SOME = (
     "many rests",
 )  # fmt: skip
 
+# Notes whether the page asks for the latency of its sound.
+_WATCH = """\
+(() => {
+    weft.asked = false;
+    Object.defineProperty(AudioContext.prototype, "outputLatency", { get() { weft.asked = true; return 0.01; } });
+    return true;
+})()
+"""
+
 pytestmark = [
     pytest.mark.long,
     pytest.mark.skipif(FIREFOX is None, reason="there is no Firefox here; scripts/setup system test installs it"),
@@ -61,5 +70,9 @@ def test_the_sound_begins_in_firefox_and_leads_the_clock(weft, tmp_path):
             browser.until("weft?.performance?.sound?.leads")
             begun = browser.until("weft.performance.time")
             browser.until(f"weft.performance.time > {begun} + 1")
+            # Asking for the latency may stop Firefox for ever.
+            browser.until(_WATCH)
+            browser.until(f"weft.performance.time > {begun} + 2")
+            assert browser.until("String(weft.asked)") == "false"
             # What is computed is what is heard next.
             browser.until("weft.performance.sound.recent.newest > 48000 * weft.performance.time")

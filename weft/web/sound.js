@@ -25,6 +25,12 @@ function optionsOf(description, media, first) {
 // Seconds that numbers take to the worklet at most, if the page is not late.
 const ON_THE_WAY = 0.05;
 
+// Firefox on Linux is not asked for its latency. It keeps the sound's lock while it waits for the sound server, which
+// may wait for a block of the sound, which waits for the lock: then the page stands still for ever. Most systems have
+// about this one, in seconds.
+const CANNOT_SAY = /Linux.*Gecko\//.test(navigator.userAgent);
+const USUAL_LATENCY = 0.03;
+
 // How long a browser is given to begin without a gesture, in milliseconds.
 const PATIENCE = 300;
 
@@ -118,7 +124,7 @@ export class Sound {
     }
 
     get _latency() {
-        return this.context.outputLatency || this.context.baseLatency || 0;
+        return CANNOT_SAY ? USUAL_LATENCY : this.context.outputLatency || this.context.baseLatency || 0;
     }
 
     // Sends numbers and views, each with its name.
