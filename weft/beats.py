@@ -7,6 +7,7 @@ pictures and sounds agree about the beat. In a render they never change.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
@@ -55,6 +56,10 @@ class Beats(NamedTuple):
     def time_of(self, beats: float) -> float:
         """The time of the performance at which this many beats have passed."""
         return self.start + (beats - self.then) * 60 / (self.before if beats < self.then else self.bpm)
+
+    def next(self, every: float, seconds: float) -> float:
+        """The first multiple of `every` beats that is not before a time of the performance."""
+        return math.ceil(self.at(seconds) / every) * every
 
     def changed(self, start: float, bpm: float) -> Beats:
         """The beats with another tempo from a time on, which is not before the last change."""

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from tests.runtime.sound.hall import BLOCK, RATE, Samples, compiled
+from weft.beats import Beats
 from weft.runtime.program.program import Setup
 from weft.runtime.sound.microphone import Microphones
-from weft.runtime.sound.renderer import Play, Player, ProgramFailure, SoundOptions
-from weft.runtime.sound.shared import Controls, Rings, SharedMemory
+from weft.runtime.sound.renderer import Entry, Play, Player, ProgramFailure, SoundOptions
+from weft.runtime.sound.shared import Controls, ControlsWriter, Rings, SharedMemory
 
 FUSE = Path(__file__).parents[2] / "plugins" / "fuse"
 BACK = RATE // 100
@@ -23,25 +24,39 @@ class Room:
     def __init__(self, backend: str = "vector") -> None:
         controls, rings = SharedMemory(Controls.SIZE), SharedMemory(Rings.SIZE)
         sound = SoundOptions(None, RATE, 2, BLOCK)
-        self.player = Player(sound, Controls(controls.bytes), Rings(rings.bytes), Microphones(RATE, BLOCK))
+        self._written, self._controls = ControlsWriter(controls), Controls(controls.bytes)
+        self.player = Player(sound, self._controls, Rings(rings.bytes), Microphones(RATE, BLOCK))
+        self.entry: Entry | None = None
+        """What the last block says of a program that waits for a beat."""
         self._setup = Setup("sound.weft", backend)
         self._number = 0
         self._played = 0
         for memory in (controls, rings):
             memory.close()
 
-    def enter(self, text: str, at: float | None = None, held: bool = False, again: bool = False) -> int:
+    def enter(
+        self, text: str, at: float | None = None, held: bool = False, again: bool = False, every: float | None = None
+    ) -> int:
         """Sends a program, or the last one `again`; gives its number."""
         self._number += not again
-        self.player.take(Play(self._number, self._setup, compiled(text), 0.0, at, {}, {}, {}, held))
+        self.player.take(Play(self._number, self._setup, compiled(text), 0.0, at, {}, {}, {}, held, every=every))
         return self._number
+
+    def count(self, beats: Beats) -> None:
+        """From now on, beats are counted so."""
+        self._written.write(0.0, beats.inputs)
+        self._controls.refresh()
+
+    def restart(self) -> None:
+        """The next block is the first one."""
+        self._played = 0
 
     def play(self, blocks: int = 1) -> Samples:
         """What one channel hears in this many blocks."""
         out = np.full((blocks, BLOCK, 2), np.nan, np.float32)
         for block in out:
             self._played += BLOCK
-            self.player.render(block, (self._played - BLOCK) / RATE)
+            self.entry = self.player.render(block, (self._played - BLOCK) / RATE)
         return out[:, :, 0].reshape(-1)
 
 
@@ -61,6 +76,65 @@ def test_what_is_held_plays_when_it_is_said_to() -> None:
     room.enter("audio(0.25)", at=3 * BLOCK / RATE, again=True)
     assert not room.play().any()
     assert (room.play() == 0.25).all()
+
+
+# A beat for each of so many samples, which are no blocks.
+SAMPLES = 3 * BLOCK + 5
+EACH = Beats.steady(60 * RATE / SAMPLES)
+
+
+def waiting() -> Room:
+    """One that has played for longer than a beat when a program comes that is to enter on one."""
+    room = Room()
+    room.count(EACH)
+    room.enter("audio(0.25)")
+    room.play(4)
+    room.enter("audio(0.5)", every=1)
+    return room
+
+
+def test_what_waits_for_a_beat_enters_on_the_next_that_is_not_computed_yet() -> None:
+    room = waiting()
+    heard = room.play()
+    # It is said before it is heard.
+    assert room.entry == (2, 2)
+    heard = np.concatenate([heard, room.play(3)])
+    enters = 2 * SAMPLES - 4 * BLOCK
+    assert (heard[:enters] == 0.25).all()
+    assert (heard[enters:] == 0.5).all()
+    assert room.entry == (2, 2)
+
+
+def test_what_is_held_enters_on_a_beat_when_it_is_said_to() -> None:
+    room = Room()
+    room.count(EACH)
+    room.enter("audio(0.25)", held=True)
+    room.play(4)
+    room.enter("audio(0.25)", again=True, every=2)
+    heard = room.play(4)
+    enters = 2 * SAMPLES - 4 * BLOCK
+    assert not heard[:enters].any()
+    assert (heard[enters:] == 0.25).all()
+
+
+def test_what_waits_for_a_beat_goes_by_the_tempo_then() -> None:
+    room = waiting()
+    room.play()
+    slower = EACH.changed(5 * BLOCK / RATE, EACH.bpm / 2)
+    room.count(slower)
+    heard = room.play(5)
+    enters = round(slower.time_of(2) * RATE) - 5 * BLOCK
+    assert BLOCK + 10 < enters < 4 * BLOCK
+    assert (heard[:enters] == 0.25).all()
+    assert (heard[enters:] == 0.5).all()
+
+
+def test_what_waits_for_a_beat_waits_for_another_after_a_restart() -> None:
+    room = waiting()
+    room.play()
+    room.restart()
+    assert (room.play() == 0.5).all()
+    assert room.entry == (2, 0)
 
 
 @pytest.fixture

@@ -214,7 +214,8 @@ def test_the_process_dies_while_a_program_waits(loudspeaker: SoundServer, player
     # Longer where it takes longer to start a process again than the program waits.
     for seconds in (6, 15, 40):
         change = player.clock.now() + seconds
-        player.sound.enter(compiled("audio(0.375)"), 0.0, {}, change)
+        # The next of so many beats is then.
+        player.sound.enter(compiled("audio(0.375)"), 0.0, {}, player.clock.tempo.beats.at(change))
         player.until(lambda: player.sound.figures)
         with loudspeaker.recorded(tmp_path / "heard") as file:
             os.kill(player.pid(), signal.SIGKILL)

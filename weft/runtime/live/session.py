@@ -491,14 +491,13 @@ class Session:
             self.clock.tempo.begin(self.bpm, "option")
 
     def _follow_tempo(self) -> None:
-        """Lets the tempo change, before a frame. The sound, and programs that wait for a beat, follow."""
+        """Lets the tempo change, before a frame. The sound follows."""
         tempo, now = self.clock.tempo, self.clock.now()
         if self.link is not None and not self.clock.paused and self.link.follow(now):
             count = self.link.peers
             self.reporter.mention(f"Link: {count or 'no'} other program{'s' * (count != 1)}")
         if tempo.advance(now, self.sound.ahead):
             self.sound.inform(self.clock, tempo.beats.inputs)
-            self._transitions.retime()
         self.reporter.tempo(tempo.bpm, tempo.source)
 
     # --- frames ---------------------------------------------------------------------------------------------------

@@ -29,9 +29,6 @@ _FADE = 0.03
 # For this many seconds after a beat, the beat still counts as met, since the delay is not heard.
 _ON_TIME = 0.005
 
-# The most seconds by which a moment may differ when it is computed in two ways.
-_SAME = 1e-6
-
 
 @dataclass(frozen=True)
 class TransitionPolicy:
@@ -50,10 +47,15 @@ class TransitionPolicy:
         """The fade that the command line or the patch requests; it also applies to pictures."""
         return self.fade if self.fade is not None else compiled.fade
 
+    def every(self, compiled: CompiledProgram) -> float | None:
+        """A program takes over on the next multiple of this number of beats; None: at once."""
+        return (self.quantize if self.quantize is not None else compiled.quantize) or None
+
     def beat(self, compiled: CompiledProgram, now: float, beats: Beats) -> float | None:
-        """The beat on which a program takes over that is ready at the time `now`; None: at once."""
-        step = self.quantize if self.quantize is not None else compiled.quantize
-        return math.ceil(beats.at(now - _ON_TIME) / step) * step if step else None
+        """The beat on which a program takes over that is ready at the time `now`, if its sound chooses no other; None:
+        at once."""
+        every = self.every(compiled)
+        return None if every is None else beats.next(every, now - _ON_TIME)
 
 
 Pixels = npt.NDArray[Any]
@@ -138,15 +140,15 @@ _HELD = 1.5
 
 @dataclass(frozen=True)
 class _Waiting:
-    """A program that has been ready since one time of the performance, and takes over `at` another. If it waits for a
-    beat, that is `beat`."""
+    """A program that has been ready since a time of the performance. If it waits for a beat, that is `beat`."""
 
     outcome: LoadResult
     beat: float | None
-    at: float
     since: float
     sound: int
     """The number by which events refer to its sound."""
+    is_heard: bool
+    """Whether its sound waits too, and chooses the beat."""
 
 
 class TransitionScheduler:
@@ -182,9 +184,8 @@ class TransitionScheduler:
             self._held_until = time.monotonic() + _HELD
 
     def offer(self, outcome: LoadResult) -> None:
-        """Schedules a program that is ready, in place of one that still waits. Its sound learns the moment in advance.
-        If it needs another stream, the program first waits for that. Raises WeftError for a sound for which there is no
-        room."""
+        """Schedules a program that is ready, in place of one that still waits. If it needs another stream, the program
+        first waits for that. Raises WeftError for a sound for which there is no room."""
         if outcome.loaded is None:
             return
         self._opening = None
@@ -194,23 +195,15 @@ class TransitionScheduler:
             self._announce(outcome, outcome.loaded, self._clock.now())
 
     def _announce(self, outcome: LoadResult, loaded: LoadedProgram, since: float) -> None:
-        """Decides when a program takes over that has been ready `since` some moment."""
-        now, beats, beat = self._clock.now(), self._clock.tempo.beats, None
+        """Schedules a program that has been ready `since` some moment. If it has a sound, that may choose a later
+        beat."""
+        every = beat = None
         is_turned = outcome.saved.is_turned
         if self._programs.running is not None and not is_turned:
-            beat = self._policy.beat(loaded.compiled, now + self._sound.ahead, beats)
-        at = None if beat is None else beats.time_of(beat)
-        sound = self._sounds(loaded, at, is_turned=is_turned)
-        self._waiting = _Waiting(outcome, beat, now if at is None else at, since, sound)
-
-    def retime(self) -> None:
-        """Schedules the program that waits for a beat again, since the tempo has changed."""
-        waiting = self._waiting
-        if waiting is None or waiting.beat is None or waiting.outcome.loaded is None:
-            return
-        at = self._clock.tempo.beats.time_of(waiting.beat)
-        if abs(at - waiting.at) > _SAME:
-            self._waiting = replace(waiting, at=at, sound=self._sounds(waiting.outcome.loaded, at))
+            every = self._policy.every(loaded.compiled)
+            beat = self._policy.beat(loaded.compiled, self._clock.now(), self._clock.tempo.beats)
+        sound = self._sounds(loaded, every, is_turned=is_turned)
+        self._waiting = _Waiting(outcome, beat, since, sound, self._sound.is_waiting(sound))
 
     def due(self) -> LoadResult | None:
         """The result whose program takes over now, if there is one. If its sound failed, it has no `loaded` program. A
@@ -225,15 +218,20 @@ class TransitionScheduler:
             except WeftError as failure:
                 self._opening = None
                 return replace(outcome, loaded=None, diagnostics=failure.diagnostics)
-        waiting, now = self._waiting, self._clock.now()
+        waiting, now, beats = self._waiting, self._clock.now(), self._clock.tempo.beats
         if waiting is None:
             return None
-        if now < waiting.at:
-            # After a restart, the beat that it waited for is far away.
-            if not (self._clock.paused or now < waiting.since):
-                return None
-            if waiting.outcome.loaded is not None:
-                waiting = replace(waiting, sound=self._sounds(waiting.outcome.loaded))
+        chosen = self._sound.beat(waiting.sound) if waiting.is_heard else None
+        if chosen is not None:
+            self._waiting = waiting = replace(waiting, beat=chosen)
+        is_early = waiting.beat is not None and now < beats.time_of(waiting.beat)
+        is_early |= waiting.is_heard and self._sound.is_deciding(waiting.sound)
+        # After a restart, the beat that it waited for is far away.
+        if is_early and not (self._clock.paused or now < waiting.since):
+            return None
+        # A sound that does not enter by now follows the picture.
+        if waiting.is_heard and (is_early or chosen is None) and waiting.outcome.loaded is not None:
+            waiting = replace(waiting, sound=self._sounds(waiting.outcome.loaded))
         self._waiting, self._sounding = None, waiting.sound
         self.waited_ms = max(0.0, now - waiting.since) * 1e3
         return waiting.outcome
@@ -264,7 +262,9 @@ class TransitionScheduler:
             self._sounding = self._sounds(self._programs.running, again=True)
         waiting = self._waiting
         if waiting is not None and waiting.outcome.loaded is not None:
-            self._waiting = replace(waiting, sound=self._sounds(waiting.outcome.loaded, waiting.at, again=True))
+            every = self._policy.every(waiting.outcome.loaded.compiled) if waiting.beat is not None else None
+            sound = self._sounds(waiting.outcome.loaded, every, again=True)
+            self._waiting = replace(waiting, sound=sound, is_heard=self._sound.is_waiting(sound))
 
     def is_sounding(self, number: int) -> bool:
         """Whether the sound of this number is that of the program that plays."""
@@ -311,11 +311,11 @@ class TransitionScheduler:
         self._clock.resume()
 
     def _sounds(
-        self, loaded: LoadedProgram, at: float | None = None, again: bool = False, is_turned: bool = False
+        self, loaded: LoadedProgram, every: float | None = None, again: bool = False, is_turned: bool = False
     ) -> int:
-        """Plays the sound of a program; returns its number, 0 for none. For `again` see `Sound.enter`."""
+        """Plays the sound of a program; returns its number, 0 for none. For the rest see `Sound.enter`."""
         fade = self._policy.fade_of(loaded.compiled, is_turned)
-        return self._sound.enter(loaded.compiled, fade, self._given(loaded), at, again)
+        return self._sound.enter(loaded.compiled, fade, self._given(loaded), every, again)
 
     def _given(self, loaded: LoadedProgram) -> dict[str, float]:
         """The inputs of a program's sound that are known before its first frame."""

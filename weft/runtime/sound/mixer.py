@@ -384,6 +384,8 @@ class ScheduledProgram:
     """The number of the program, as the player counts them."""
     listeners: Mapping[str, Listener] = field(default_factory=dict)
     """What its analyses hear, by the names of the pictures of that."""
+    every: float | None = None
+    """It is to play on the next multiple of this number of beats. The `Player` finds out `at` what time."""
     held: Mapping[str, float] = field(default_factory=dict)
     """The values that its parameters keep, if another patch plays and this one fades out."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import subprocess
@@ -14,7 +15,7 @@ from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 
 from weft.backends.launch import Floats, Getter, Value
-from weft.beats import INPUTS, reads_beats
+from weft.beats import INPUTS, Beats
 from weft.child import Child
 from weft.contexts import is_smoothed
 from weft.errors import Diagnostic, WeftError, error, fault
@@ -97,11 +98,12 @@ class SoundProcess:
             self.is_used = True
         self._wake_thread()
 
-    def rename(self, key: str, new: str) -> None:
-        """Moves the message that is kept for a key to another key, where it replaces any other."""
+    def keep(self, message: object, key: str, instead_of: str) -> None:
+        """Keeps a message for a key without sending it, instead of that which is kept for another key."""
         with self._lock:
-            if key in self._kept:
-                self._kept = {new if k == key else k: message for k, message in self._kept.items() if k != new}
+            if instead_of in self._kept:
+                others = {k: kept for k, kept in self._kept.items() if k not in {key, instead_of}}
+                self._kept = {**others, key: message}
 
     def forget(self, key: str) -> None:
         """Drops the message that is kept for a key."""
@@ -296,8 +298,10 @@ class Stream(SoundProcess):
         self._latest: Play | None = None
         self._has_failed = False
         """Whether it is uncertain that the latest program plays."""
-        self._changes_at: float | None = None
-        """When the waiting program takes over, in seconds of the performance."""
+        self._waits = False
+        """Whether the latest program waits for its moment."""
+        self._sent = 0.0
+        """When it was sent, on `time.monotonic`."""
 
     def adapt_to(self, rate: int, channels: int) -> None:
         """Changes the rate and the number of channels, before any program was sent."""
@@ -318,7 +322,7 @@ class Stream(SoundProcess):
         return None if found is None else found[1]
 
     def play(
-        self, number: int, sounding: CompiledProgram, fade: float, given: Mapping[str, float], at: float | None,
+        self, number: int, sounding: CompiledProgram, fade: float, given: Mapping[str, float], every: float | None,
         held: bool, again: bool = False,
     ) -> int:
         """Plays the streaming part of a program; see `Play`. If all of it plays already, it continues, unless it is to
@@ -332,14 +336,14 @@ class Stream(SoundProcess):
             for name, place in heard.items()
         }  # fmt: skip
         names = {name for unit in sounding.units for name, _ in unit.kernel.coords if is_smoothed(name)}
-        if any(reads_beats(unit.kernel.uniforms) for unit in sounding.units):
-            names.update(INPUTS)
+        # Every program may wait for a beat.
+        names.update(INPUTS)
         # The previous program continues for a while.
         self._reads = (self._reads[-1], frozenset(names))
         first = {name: value for name, value in given.items() if name in names}
         sampled = (name for unit in sounding.units for name in unit.kernel.pictures)
         decoded = decoded_files(sampled)
-        play = Play(number, self._setup, sounding, fade, at, rows, views, first, held, decoded, heard)
+        play = Play(number, self._setup, sounding, fade, None, rows, views, first, held, decoded, heard, every)
         latest = self._latest
         if latest is not None and not again and self._goes_on(latest, play):
             return latest.number
@@ -349,17 +353,17 @@ class Stream(SoundProcess):
 
     def _goes_on(self, latest: Play, play: Play) -> bool:
         """Whether the latest program plays, and sounds the same as this one."""
-        if self._has_failed or self._changes_at is not None or latest.held or play.held:
+        if self._has_failed or self._waits or latest.held or play.held:
             return False
         # Files may have changed.
         return not play.decoded and _sounding_key(play) == _sounding_key(latest)
 
-    def release(self, fade: float, at: float | None) -> None:
-        """Plays the held program from `at` on."""
+    def release(self, fade: float, every: float | None) -> None:
+        """Plays the held program on the next multiple of `every` beats; None: at once."""
         if self._latest is not None:
-            self._send(replace(self._latest, fade=fade, at=at, held=False))
+            self._send(replace(self._latest, fade=fade, every=every, held=False))
 
-    def fall_silent(self, fade: float, at: float | None) -> None:
+    def fall_silent(self, fade: float, at: float) -> None:
         """Fades out the sound, from `at` on."""
         if self._latest is not None:
             nothing = replace(self._latest.compiled, units=())
@@ -373,10 +377,36 @@ class Stream(SoundProcess):
 
     def _send(self, play: Play) -> None:
         self._latest, self._has_failed = play, False
-        self._changes_at = play.at
-        if play.at is None:
+        self._waits, self._sent = play.at is not None or play.every is not None, time.monotonic()
+        if not self._waits:
             self.forget(_WAITING)
-        self.send(play, keep=_PLAYING if play.at is None else _WAITING)
+        self.send(play, keep=_WAITING if self._waits else _PLAYING)
+
+    def beat(self, number: int) -> float | None:
+        """The beat on which the program with this number enters, if it waits for one, and if the process has said which
+        one."""
+        figures = self.latest
+        return figures.beat if figures is not None and figures.program == number else None
+
+    def is_waiting(self, number: int) -> bool:
+        """Whether the program with this number waits for its moment."""
+        return self._waits and self._latest is not None and self._latest.number == number
+
+    def is_deciding(self, number: int) -> bool:
+        """Whether the process is about to say on which beat the program with this number enters."""
+        if not self.is_waiting(number) or self.beat(number) is not None:
+            return False
+        figures = self.latest
+        is_heard = figures is not None and figures.state is not SoundState.LOST
+        return time.monotonic() < self._sent + (_TO_LOAD if is_heard else _STALE)
+
+    def entry(self, beats: Beats) -> float | None:
+        """The time of the performance from which the latest program plays; None if that is not known yet."""
+        latest = self._latest
+        if latest is not None and latest.every is not None:
+            beat = self.beat(latest.number)
+            return None if beat is None else beats.time_of(beat)
+        return 0.0 if latest is None or latest.at is None else latest.at
 
     def change(self, setup: Setup) -> None:
         """Uses another setup for processes that are started from now on."""
@@ -397,9 +427,12 @@ class Stream(SoundProcess):
             if place is not None:
                 self.rings.views[place, :, :, 0] = view
         now = clock.now()
-        if self._changes_at is not None and now >= self._changes_at:
-            self._changes_at = None
-            self.rename(_WAITING, _PLAYING)
+        if self._waits and self._latest is not None:
+            entry = self.entry(clock.tempo.beats)
+            if entry is not None and now >= entry:
+                self._waits = False
+                # A process that replaces this one plays it at once.
+                self.keep(replace(self._latest, at=None, every=None), _PLAYING, instead_of=_WAITING)
         read = {name: value for name, value in values.items() if any(name in names for names in self._reads)}
         self.controls.write(now, read, clock.paused, restarts)
 
@@ -416,12 +449,14 @@ def _sounding_key(play: Play) -> tuple[object, ...]:
     return play.setup, dict(play.rows), dict(play.views), dict(play.heard), *own
 
 
+# The seconds that a picture waits for its sound to be loaded, if that is heard.
+_TO_LOAD = 10.0
 # The seconds that opening another stream may take.
 _TO_OPEN = 15.0
 # Seconds after the end of a fade in which computed samples are still heard.
 _HEARD = 0.5
 
-# The most blocks that a stream has computed ahead, and the seconds until the sound process knows of a program.
+# The most blocks that a stream has computed ahead, and the seconds until the sound process knows of another tempo.
 _IN_HAND, _ON_THE_WAY = 4, 0.02
 
 # The code of an event: the device cannot be opened while the current stream plays, which then ends first.
@@ -438,16 +473,28 @@ class _HeldStream:
     compiled: CompiledProgram
     until: float
     entry: tuple[float, float | None] | None = None
-    """The fade and the moment with which it enters as soon as it is ready; None until `Sound.enter` is called."""
+    """The fade with which it enters as soon as it is ready, and on which multiple of beats; None until `Sound.enter` is
+    called."""
 
 
 @dataclass(frozen=True)
 class _Leaving:
-    """A stream that fades out from one moment of the performance, and is silent at another."""
+    """A stream that fades out when the next one enters: from one moment of the performance, as soon as that is known,
+    and is silent at another."""
 
     stream: Stream
-    at: float
-    silent: float
+    next: Stream
+    fade: float
+    at: float = math.inf
+    silent: float = math.inf
+
+    def timed(self, now: float, beats: Beats) -> _Leaving:
+        """The same, with its moments if the next stream has said when it enters."""
+        entry = self.next.entry(beats) if self.at == math.inf else None
+        if entry is None:
+            return self
+        self.stream.fall_silent(self.fade, entry)
+        return replace(self, at=entry, silent=max(now, entry) + self.fade + _HEARD)
 
 
 class Sound:
@@ -525,15 +572,15 @@ class Sound:
         return opening.stream.is_ready
 
     def enter(
-        self, compiled: CompiledProgram, fade: float, given: Mapping[str, float], at: float | None = None,
+        self, compiled: CompiledProgram, fade: float, given: Mapping[str, float], every: float | None = None,
         again: bool = False,
     ) -> int:
-        """Plays a program from `at` (seconds of the performance; None: at once), with a cross-fade of `fade` seconds.
+        """Plays a program on the next multiple of `every` beats (None: at once), with a cross-fade of `fade` seconds.
         Its inputs are as `given` at first. A sound that plays already continues, unless it is to begin `again`. Returns
         the number by which events refer to it. Raises WeftError for a program that reads more than there is room
         for."""
         if self._opening is not None and self._opening.compiled is compiled:
-            self._opening.entry = (fade, at)
+            self._opening.entry = (fade, every)
             number = self._opening.number
             self._let_in()
             return number
@@ -546,14 +593,28 @@ class Sound:
         if self._fits(compiled):
             self._count += 1
             first = self._first(compiled, given)
-            return self._stream.play(self._count, compiled.streaming, fade, first, at, held=False, again=again)
+            return self._stream.play(self._count, compiled.streaming, fade, first, every, held=False, again=again)
         if self._stream.is_used:
             self._give_up_opening()
-            self._open(compiled, given).entry = (fade, at)
+            self._open(compiled, given).entry = (fade, every)
         else:
             self._stream.adapt_to(*self._needs(compiled))
-            return self.enter(compiled, fade, given, at, again)
+            return self.enter(compiled, fade, given, every, again)
         return self._count
+
+    def beat(self, number: int) -> float | None:
+        """The beat on which the sound with this number enters, once that is known. The sound process chooses it when it
+        has loaded the program, since it alone knows which beats are still to be computed."""
+        return self._stream.beat(number)
+
+    def is_waiting(self, number: int) -> bool:
+        """Whether the sound with this number waits for a beat."""
+        return self._stream.is_waiting(number)
+
+    def is_deciding(self, number: int) -> bool:
+        """Whether the sound with this number waits for a beat, and the sound process is about to say for which. A
+        process that has gone, or hangs, is not waited for."""
+        return self._stream.is_deciding(number)
 
     def change(self, setup: Setup) -> None:
         """Uses another setup for processes that are started from now on. A running process notices it, and reports
@@ -604,14 +665,10 @@ class Sound:
             reason = failure.diagnostics[0]
             self._pending.append(SoundEvent("failure", reason.code, reason.message))
             return
-        fade, at = opening.entry
-        self._stream.fall_silent(fade, at)
-        moment = self._now if at is None else at
-        self._leaving.append(_Leaving(self._stream, moment, moment + fade + _HEARD))
-        opening.stream.release(fade, at)
+        fade, every = opening.entry
+        opening.stream.release(fade, every)
+        self._leaving.append(_Leaving(self._stream, opening.stream, fade))
         self._stream, self._opening = opening.stream, None
-        if at is None:
-            self._heard = self._stream
 
     def _first(self, compiled: CompiledProgram, given: Mapping[str, float]) -> dict[str, float]:
         """The first inputs of a program: those of the last frame, without inputs that are its own."""
@@ -637,6 +694,7 @@ class Sound:
         self._let_in()
         for stream in (self._stream, *(leaving.stream for leaving in self._leaving)):
             stream.follow(clock, self._restarts, values, views)
+        self._leaving = [leaving.timed(now, clock.tempo.beats) for leaving in self._leaving]
         if all(now >= leaving.at for leaving in self._leaving):
             self._heard = self._stream
         for leaving in self._leaving:
@@ -673,7 +731,7 @@ class Sound:
     @property
     def ahead(self) -> float:
         """The number of next seconds that cannot be changed any more, because they are computed, or will be before the
-        sound process learns of a change."""
+        sound process learns of another tempo."""
         options = self._stream.options
         return _IN_HAND * options.frames / options.rate + _ON_THE_WAY if self._stream.is_used else 0.0
 

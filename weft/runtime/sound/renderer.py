@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from weft.beats import INPUTS
+from weft.beats import INPUTS, Beats
 from weft.codes.rows import InternalError
 from weft.media.hearing import HeardMemory
 from weft.names import heard_of
@@ -82,11 +82,19 @@ class ProgramFailure(InternalError):  # noqa: N818 -- named like the event that 
         self.number = number
 
 
+class Entry(NamedTuple):
+    """The beat on which the program with this number enters."""
+
+    number: int
+    beat: float
+
+
 class Renderer(Protocol):
     """Fills blocks of sound, one after another, with the latest program that it was given."""
 
-    def render(self, out: NDArray[np.float32], seconds: float) -> None:
-        """Fills a block, [frames, channels], whose first sample is at `seconds` of the performance.
+    def render(self, out: NDArray[np.float32], seconds: float) -> Entry | None:
+        """Fills a block, [frames, channels], whose first sample is at `seconds` of the performance. Returns the entry
+        of the last program that waits for a beat, or has waited for one.
 
         The thread of the sound device calls it: it allocates little, takes no lock and writes no file. The controls
         have been refreshed before. If it raises, the block is silent.
@@ -115,10 +123,10 @@ _BACK = 0.005
 
 @dataclass(frozen=True)
 class Play:
-    """The streaming part of a program to play. `setup` says how it is run; `at` is the time of the performance at which
-    it starts, None: at once; `rows` are the rings of its strands, `views` the places of the pictures that it samples,
-    `heard` those of its analyses; `given` are the current inputs, `decoded` the files of its sounds. If it is `held`,
-    it is only prepared: another `Play` with its number starts it."""
+    """The streaming part of a program to play. `setup` says how it is run; it starts `at` a time of the performance, or
+    on the next multiple of `every` beats, or at once; `rows` are the rings of its strands, `views` the places of the
+    pictures that it samples, `heard` those of its analyses; `given` are the current inputs, `decoded` the files of its
+    sounds. If it is `held`, it is only prepared: another `Play` with its number starts it."""
 
     number: int
     setup: Setup
@@ -131,6 +139,7 @@ class Play:
     held: bool = False
     decoded: Mapping[str, str] = field(default_factory=dict)
     heard: Mapping[str, int] = field(default_factory=dict)
+    every: float | None = None
 
 
 PIECES_KNOWN = 24
@@ -164,6 +173,8 @@ class Player:
         self._coming: deque[ScheduledProgram] = deque()
         self._next: ScheduledProgram | None = None
         """The program that waits in the mixer for its moment."""
+        self._entry: Entry | None = None
+        """See `render`."""
         self._playing: ScheduledProgram | None = None
         self._before: ScheduledProgram | None = None
         self._reported_loops: set[str] = set()
@@ -176,16 +187,17 @@ class Player:
         self._went_back = False
         """Whether the mixer is about to take a program that begins again, so that the next one waits for a block."""
 
-    def render(self, out: NDArray[np.float32], seconds: float) -> None:
+    def render(self, out: NDArray[np.float32], seconds: float) -> Entry | None:
         """See `Renderer.render`. Raises ProgramFailure."""
-        self._take_turns(seconds + len(out) / self._options.rate)
         self._follow_beats(seconds)
+        self._take_turns(seconds, seconds + len(out) / self._options.rate)
         try:
             self._mixer.render(out, seconds)
         except Exception as failure:
             failed = self._playing
             self._go_back()
             raise ProgramFailure(failed.number if failed is not None else 0) from failure
+        return self._entry
 
     def take(self, message: object) -> None:
         """See `Renderer.take`. Raises ProgramFailure for a program that cannot be loaded."""
@@ -217,9 +229,9 @@ class Player:
         self._first = {**self._first, **play.given}
         entry = self._held
         if entry is not None and entry.number == play.number:
-            entry = replace(entry, fade=play.fade, at=play.at)
+            entry = replace(entry, fade=play.fade, at=play.at, every=play.every)
         else:
-            entry = self._prepared(play)
+            entry = replace(self._prepared(play), every=play.every)
             self._reported_loops.clear()
             self._mixer.loops_stopped.clear()
         self._held = entry if play.held else None
@@ -245,19 +257,29 @@ class Player:
         is not in this block if the block still fades out the sound before it."""
         restarts = self._controls.restarts
         if self._restarts is None or seconds < self._seconds:
-            self._restarts = restarts
+            self._restarts, self._entry = restarts, None
             self._mixer.begin_again()
         self._seconds = seconds
         if restarts == self._restarts:
             found = {name: self._controls.find(name) for name in INPUTS}
             self._beats = {name: number for name, number in found.items() if number is not None}
 
-    def _take_turns(self, end: float) -> None:
+    def _take_turns(self, start: float, end: float) -> None:
         """Hands the next program to the mixer, and updates which one plays at the `end` of a block (seconds)."""
+        before = self._next
         if self._coming and not self._went_back:
             self._next = self._coming.popleft()
-            self._mixer.enter(self._next)
         self._went_back = False
+        if self._next is not None and self._next.every is not None:
+            # Nothing before this block can change any more, and the tempo may change until the beat is there.
+            beats = Beats.of({**self._first, **self._beats})
+            if self._next is not before or self._entry is None:
+                self._entry = Entry(self._next.number, beats.next(self._next.every, start))
+            at = beats.time_of(self._entry.beat)
+            if at != self._next.at:
+                self._next = replace(self._next, at=at)
+        if self._next is not None and self._next is not before:
+            self._mixer.enter(self._next)
         if self._next is not None and (self._next.at is None or self._next.at < end):
             self._before, self._playing, self._next = self._playing, self._next, None
 

@@ -297,9 +297,13 @@ class Figures(NamedTuple):
     """The number of its first sample on the `SoundTape`."""
     level: float = 0.0
     """The root of the mean square of its samples, on all channels."""
+    program: int = 0
+    """The number of the last program that waits for a beat, or has waited for one; 0: none."""
+    beat: float = 0.0
+    """The beat on which that program enters."""
 
 
-_TYPES = (int, float, float, float, float, int, int, float, SoundState, int, int, int, float)
+_TYPES = (int, float, float, float, float, int, int, float, SoundState, int, int, int, float, int, float)
 
 
 class FiguresMemory:
