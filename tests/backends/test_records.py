@@ -6,6 +6,7 @@ import ctypes
 import gc
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -342,7 +343,13 @@ def test_few_frames_are_under_way_and_their_fences_go_with_them(graphics: Graphi
         assert not any(GL.glIsSync(ctypes.cast(each, GL.GLsync)) for each in fences)
 
 
-def test_all_that_follows_a_frame_is_waited_for_too(graphics: Graphics) -> None:
+@pytest.mark.parametrize("renderer", ["a card", ""], ids=["as on a card", "in software"])
+def test_all_that_follows_a_frame_is_waited_for_too(
+    renderer: str, graphics: Graphics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What draws here needs the processor, so it is waited for in another way.
+    monkeypatch.setattr(graphics, "about", replace(graphics.about, renderer=renderer or graphics.about.renderer))
+    assert graphics.about.software == (not renderer)
     backend, runner = GlVisual(graphics), ProgramRunner(ContextTable())
     compiled = ready(backend, unit_of(RECORDED["the time"]), runner)
     answers = list[bool]()
