@@ -125,7 +125,8 @@ def test_a_save_waits_for_the_beat_with_sound_and_picture(loudspeaker: SoundServ
     assert min(moment for moment, level in frames if level == 0.125) >= beat
     assert sum(moment >= beat for moment, level in frames if level == 0.0625) <= 1
     saved = next(event["t"] for event in performance.events if event["event"] == "saved")
-    assert loaded["t"] - saved >= loaded["waited_ms"] / 1e3
+    # The time of a performance may run 2 % faster.
+    assert loaded["t"] - saved >= loaded["waited_ms"] / 1e3 / 1.02
 
 
 def test_a_beat_that_is_too_near_is_not_waited_for(loudspeaker: SoundServer, tmp_path: Path) -> None:
