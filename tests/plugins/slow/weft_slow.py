@@ -11,6 +11,10 @@ class Slow(CpuAudio):
     name = "slow"
     context = "audio"
 
-    def compile_subgraph(self, unit, env, coordinator):
+    @staticmethod
+    def wait():
         time.sleep(0.4)
+
+    def compile_subgraph(self, unit, env, coordinator):
+        self.wait()
         return super().compile_subgraph(unit, env, coordinator)

@@ -14,7 +14,7 @@ from weft.runtime.sound.microphone import Microphones
 from weft.runtime.sound.renderer import Entry, Play, Player, ProgramFailure, SoundOptions
 from weft.runtime.sound.shared import Controls, ControlsWriter, Rings, SharedMemory
 
-FUSE = Path(__file__).parents[2] / "plugins" / "fuse"
+FUSE, SLOW = (Path(__file__).parents[2] / "plugins" / name for name in ("fuse", "slow"))
 BACK = RATE // 100
 
 
@@ -135,6 +135,29 @@ def test_what_waits_for_a_beat_waits_for_another_after_a_restart() -> None:
     room.restart()
     assert (room.play() == 0.5).all()
     assert room.entry == (2, 0)
+
+
+def test_what_waits_does_not_enter_while_another_is_loaded_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(SLOW)
+    room, heard = Room("audio=slow"), np.empty(0)
+
+    def meanwhile() -> None:
+        nonlocal heard
+        heard = room.play(4) if room.entry == (2, 1) else heard
+
+    monkeypatch.setattr("weft_slow.Slow.wait", staticmethod(meanwhile))
+    room.count(EACH)
+    room.enter("audio(0.25)")
+    room.play()
+    room.enter("audio(0.5)", every=1)
+    room.play()
+    room.enter("audio(0.75)", every=1)
+    # That was longer than to the beat.
+    assert (heard == 0.25).all()
+    heard = room.play(4)
+    enters = 2 * SAMPLES - 6 * BLOCK
+    assert (heard[:enters] == 0.25).all()
+    assert (heard[enters:] == 0.75).all()
 
 
 @pytest.fixture

@@ -389,6 +389,11 @@ class ScheduledProgram:
     held: Mapping[str, float] = field(default_factory=dict)
     """The values that its parameters keep, if another patch plays and this one fades out."""
 
+    @property
+    def waits(self) -> bool:
+        """Whether it plays at a moment of its own, and not at once."""
+        return self.at is not None or self.every is not None
+
 
 class Mixer:
     """Renders sections of sound, one after another. `given` has the values of controls by name."""
@@ -473,6 +478,11 @@ class Mixer:
         be called while another thread renders."""
         self.latest = entry
         self._coming.append(entry)
+
+    def withdraw(self) -> None:
+        """Forgets a program that waits. Called between two blocks."""
+        self._coming.clear()
+        self._next = None
 
     def begin_again(self) -> None:
         """Begins memory of the audible programs again that is not finite. Called between two blocks."""

@@ -173,6 +173,8 @@ class Player:
         self._coming: deque[ScheduledProgram] = deque()
         self._next: ScheduledProgram | None = None
         """The program that waits in the mixer for its moment."""
+        self._newest = 0
+        """The number of the last program that was sent to play, which may still be loaded."""
         self._entry: Entry | None = None
         """See `render`."""
         self._playing: ScheduledProgram | None = None
@@ -227,6 +229,8 @@ class Player:
 
     def _play(self, play: Play) -> None:
         self._first = {**self._first, **play.given}
+        if not play.held:
+            self._newest = play.number
         entry = self._held
         if entry is not None and entry.number == play.number:
             entry = replace(entry, fade=play.fade, at=play.at, every=play.every)
@@ -270,6 +274,10 @@ class Player:
         if self._coming and not self._went_back:
             self._next = self._coming.popleft()
         self._went_back = False
+        if self._next is not None and self._next.number != self._newest and self._next.waits:
+            # Another program is about to take its place.
+            self._mixer.withdraw()
+            self._next = None
         if self._next is not None and self._next.every is not None:
             # Nothing before this block can change any more, and the tempo may change until the beat is there.
             beats = Beats.of({**self._first, **self._beats})
