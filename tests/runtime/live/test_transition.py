@@ -135,7 +135,7 @@ class Performance:
 
     def __init__(
         self, text: str, policy: TransitionPolicy | None = None, contexts: tuple[str, ...] = (),
-        executor: str = "vector",
+        executor: str = "vector", sound: Sound = NO_SOUND,
     ) -> None:
         registry = load_registry()
         self.loader = ProgramLoader(choose(registry, [*contexts, "visual", "compute"], executor))
@@ -144,7 +144,7 @@ class Performance:
         self.programs = Programs(self.loader)
         self.inputs = Inputs()
         self.succession = TransitionScheduler(
-            self.programs, policy or TransitionPolicy(), self.clock, self.inputs, NO_SOUND
+            self.programs, policy or TransitionPolicy(), self.clock, self.inputs, sound
         )
         self.shown: dict[str, Values] = {}
         first = self.prepare(text)
@@ -423,3 +423,18 @@ def test_a_pause_and_a_restart_do_not_leave_it_waiting(happens: str) -> None:
     getattr(performance.clock, happens)()
     assert performance.take_over()
     assert performance.succession.waited_ms >= 0
+
+
+def test_a_sound_that_never_enters_does_not_keep_its_picture_from_a_beat() -> None:
+    sound = Sound(Setup("test.weft"), SoundOptions(is_silent=True, renderer="weft:nothing"))
+    performance = Performance(f"me<bpm> = 120\n{grey(200)}", sound=sound)
+    try:
+        performance.frames(7)
+        performance.save(f"{TO_THE_BEAT}s<v> = prev(s@v) + 1\naudio(s@v)\ncompute(s@v)\n")
+        while not performance.take_over():
+            performance.frame()
+            time.sleep(1 / FPS)
+    finally:
+        sound.close()
+    beats = performance.clock.now() * 2
+    assert beats == pytest.approx(round(beats))

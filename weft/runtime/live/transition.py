@@ -225,7 +225,12 @@ class TransitionScheduler:
         if chosen is not None:
             self._waiting = waiting = replace(waiting, beat=chosen)
         is_early = waiting.beat is not None and now < beats.time_of(waiting.beat)
-        is_early |= waiting.is_heard and self._sound.is_deciding(waiting.sound)
+        if waiting.is_heard and self._sound.is_deciding(waiting.sound):
+            if not is_early and waiting.outcome.loaded is not None:
+                # If it never says one, the picture enters on a beat all the same.
+                beat = self._policy.beat(waiting.outcome.loaded.compiled, now, beats)
+                self._waiting = waiting = replace(waiting, beat=beat)
+            is_early = True
         # After a restart, the beat that it waited for is far away.
         if is_early and not (self._clock.paused or now < waiting.since):
             return None
