@@ -240,6 +240,19 @@ def test_one_that_is_ready_beforehand_plays_at_the_rate_that_it_is_told_then(
     assert frequency(inside(max(sounding(read(heard)[:, 0]), key=len))) == pytest.approx(HERTZ, abs=0.5)
 
 
+def test_what_has_entered_meanwhile_is_played_at_once(loudspeaker: SoundServer, player: Player, tmp_path: Path) -> None:
+    """A process that is still to be started gets the message that is kept by then."""
+    player.sound.send(220.0, keep="playing")
+    player.sound.send(330.0, keep="waiting")
+    player.sound.keep(HERTZ, "playing", instead_of="waiting")
+    player.sound.start()
+    with loudspeaker.recorded(tmp_path / "heard") as file:
+        count = hearing(file)
+        player.until(lambda: count() > RATE // 2)
+    heard = max(sounding(read(file)[:, 0]), key=len)
+    assert frequency(inside(heard)) == pytest.approx(HERTZ, abs=0.5)
+
+
 def test_one_that_is_not_needed_after_all_leaves_nothing_behind(player: Player) -> None:
     player.sound.start()
     player.until(lambda: player.sound.pid is not None)

@@ -99,11 +99,13 @@ class SoundProcess:
         self._wake_thread()
 
     def keep(self, message: object, key: str, instead_of: str) -> None:
-        """Keeps a message for a key without sending it, instead of that which is kept for another key."""
+        """Keeps a message for a key without sending it, instead of that which is kept for another key. A process that
+        is about to be started gets it."""
         with self._lock:
             if instead_of in self._kept:
                 others = {k: kept for k, kept in self._kept.items() if k not in {key, instead_of}}
                 self._kept = {**others, key: message}
+                self._outgoing = deque((k, message if k == instead_of else other) for k, other in self._outgoing)
 
     def forget(self, key: str) -> None:
         """Drops the message that is kept for a key."""
