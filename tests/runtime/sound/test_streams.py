@@ -184,10 +184,14 @@ class Player:
         self.clock = Clock()
         self.sound = Sound(Setup("patch.weft"), SoundOptions())
         self.events: list[SoundEvent] = []
+        self.values: dict[str, float] = {}
 
     def until(self, happens: Callable[[], object]) -> None:
         def frame() -> object:
-            self.sound.follow(self.clock, {}, {})
+            tempo = self.clock.tempo
+            if tempo.advance(self.clock.now(), self.sound.ahead):
+                self.sound.inform(self.clock, tempo.beats.inputs)
+            self.sound.follow(self.clock, {**self.values, **tempo.beats.inputs}, {})
             self.events += self.sound.events()
             return happens()
 
@@ -251,6 +255,20 @@ def test_what_is_not_waited_for_enters_when_its_stream_is_ready(
         player.until(lambda: np.isclose(last(file), 0.25, atol=1e-3))
         heard = read(file)[:, 0]
     assert longest_silence(heard) < GAP + watch.stalls.total * RATE
+
+
+def test_what_plays_follows_the_mouse_whatever_waits_for_a_beat(
+    loudspeaker: SoundServer, player: Player, tmp_path: Path
+) -> None:
+    player.values["mouse@x"] = 0.25
+    player.sound.enter(compiled("audio(mouse@x)"), 0.0, {})
+    player.until(lambda: not player.sound.is_starting)
+    with loudspeaker.recorded(tmp_path / "heard") as file:
+        player.until(lambda: last(file) == 0.25)
+        for level in (0.5, 0.75):
+            player.sound.enter(compiled(f"audio({level})"), 0.0, {}, 1000)
+        player.values["mouse@x"] = 0.375
+        player.until(lambda: last(file) == 0.375)
 
 
 def test_a_sound_that_plays_already_goes_on(loudspeaker: SoundServer, player: Player) -> None:

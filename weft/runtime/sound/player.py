@@ -340,8 +340,8 @@ class Stream(SoundProcess):
         names = {name for unit in sounding.units for name, _ in unit.kernel.coords if is_smoothed(name)}
         # Every program may wait for a beat.
         names.update(INPUTS)
-        # The previous program continues for a while.
-        self._reads = (self._reads[-1], frozenset(names))
+        # The previous program continues for a while: not that which waits, whose place is taken.
+        self._reads = (self._reads[0 if self._waits else -1], frozenset(names))
         first = {name: value for name, value in given.items() if name in names}
         sampled = (name for unit in sounding.units for name in unit.kernel.pictures)
         decoded = decoded_files(sampled)
