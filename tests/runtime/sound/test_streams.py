@@ -257,6 +257,24 @@ def test_what_is_not_waited_for_enters_when_its_stream_is_ready(
     assert longest_silence(heard) < GAP + watch.stalls.total * RATE
 
 
+@pytest.mark.long
+def test_a_stream_that_leaves_on_a_beat_plays_until_then_if_the_tempo_changes(
+    loudspeaker: SoundServer, player: Player, tmp_path: Path
+) -> None:
+    tempo = player.clock.tempo
+    player.sound.enter(compiled("audio(0.25)"), 0.0, {})
+    player.until(lambda: not player.sound.is_starting)
+    with watched() as watch, loudspeaker.recorded(tmp_path / "heard") as file:
+        player.until(lambda: last(file) == 0.25)
+        every = tempo.beats.at(player.clock.now() + 5)
+        number = player.sound.enter(compiled("me<rate> = 44100\naudio(0.125)"), 0.0, {}, every)
+        player.until(lambda: player.sound.beat(number))
+        tempo.set(tempo.bpm / 2)
+        player.until(lambda: np.isclose(last(file), 0.125, atol=1e-3))
+        heard = read(file)[:, 0]
+    assert longest_silence(heard) < GAP + watch.stalls.total * RATE
+
+
 def test_what_plays_follows_the_mouse_whatever_waits_for_a_beat(
     loudspeaker: SoundServer, player: Player, tmp_path: Path
 ) -> None:

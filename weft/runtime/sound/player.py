@@ -491,9 +491,9 @@ class _Leaving:
     silent: float = math.inf
 
     def timed(self, now: float, beats: Beats) -> _Leaving:
-        """The same, with its moments if the next stream has said when it enters."""
-        entry = self.next.entry(beats) if self.at == math.inf else None
-        if entry is None:
+        """The same, with its moments if the next stream has said when it enters. They follow the tempo."""
+        entry = self.next.entry(beats) if now < self.at else None
+        if entry is None or entry == self.at:
             return self
         self.stream.fall_silent(self.fade, entry)
         return replace(self, at=entry, silent=max(now, entry) + self.fade + _HEARD)
