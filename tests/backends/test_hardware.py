@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -103,5 +104,6 @@ def test_a_thread_gives_way_to_others_and_to_those_that_give_way_less() -> None:
     worker = threading.Thread(target=work)
     worker.start()
     worker.join()
-    assert seen[0] < seen[1] < seen[2]
+    # Who runs the tests may have them give way already; 19 is the lowest priority.
+    assert all(before < now or now == 19 for before, now in pairwise(seen))
     assert priority() == seen[0]
