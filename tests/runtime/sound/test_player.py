@@ -35,11 +35,12 @@ class Room:
             memory.close()
 
     def enter(
-        self, text: str, at: float | None = None, held: bool = False, again: bool = False, every: float | None = None
+        self, text: str, at: float | None = None, held: bool = False, again: bool = False, every: float | None = None,
+        fade: float = 0.0,
     ) -> int:
         """Sends a program, or the last one `again`; gives its number."""
         self._number += not again
-        self.player.take(Play(self._number, self._setup, compiled(text), 0.0, at, {}, {}, {}, held, every=every))
+        self.player.take(Play(self._number, self._setup, compiled(text), fade, at, {}, {}, {}, held, every=every))
         return self._number
 
     def count(self, beats: Beats) -> None:
@@ -202,6 +203,33 @@ def test_with_nothing_before_it_is_tried_again(fused: Room) -> None:
         with pytest.raises(ProgramFailure):
             fused.play()
     assert (fused.play() == 0.5).all()
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_with_nothing_before_another_takes_its_place_on_its_beat(fused: Room, is_there: bool) -> None:
+    fused.count(EACH)
+    fused.enter(f"audio(0.5 + if me@abstime >= {BLOCK / RATE} then 1 else 0)")
+    fused.play()
+    if not is_there:
+        with pytest.raises(ProgramFailure):
+            fused.play()
+    number = fused.enter("audio(0.25)", every=1, fade=0.01)
+    if is_there:
+        with pytest.raises(ProgramFailure):
+            fused.play()
+    heard = fused.play(3)
+    assert fused.entry == (number, 1)
+    enters = SAMPLES - 2 * BLOCK
+    assert not heard[:enters].any()
+    assert heard[-1] > 0.2
+
+
+def test_with_nothing_before_another_takes_its_place_at_once(fused: Room) -> None:
+    fused.enter("audio(0.5 + 1)")
+    with pytest.raises(ProgramFailure):
+        fused.play()
+    fused.enter("audio(0.25)", fade=0.01)
+    assert fused.play(2)[-1] == 0.25
 
 
 def test_a_program_that_cannot_be_loaded_is_told_by_its_number() -> None:

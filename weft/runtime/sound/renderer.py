@@ -179,6 +179,8 @@ class Player:
         """See `render`."""
         self._playing: ScheduledProgram | None = None
         self._before: ScheduledProgram | None = None
+        self._is_failing = False
+        """Whether the one that plays has failed in the last block, and there is none to go back to."""
         self._reported_loops: set[str] = set()
         self._seconds = 0.0
         """The time at which the last block began."""
@@ -199,6 +201,7 @@ class Player:
             failed = self._playing
             self._go_back()
             raise ProgramFailure(failed.number if failed is not None else 0) from failure
+        self._is_failing = False
         return self._entry
 
     def take(self, message: object) -> None:
@@ -287,20 +290,26 @@ class Player:
             if at != self._next.at:
                 self._next = replace(self._next, at=at)
         if self._next is not None and self._next is not before:
+            if self._is_failing:
+                # The mixer would still run the one that fails, until the next one has faded in.
+                self._mixer, self._playing, self._is_failing = self._empty(), None, False
             self._mixer.enter(self._next)
         if self._next is not None and (self._next.at is None or self._next.at < end):
             self._before, self._playing, self._next = self._playing, self._next, None
 
     def _go_back(self) -> None:
-        """Plays the previous program again. If there is none, the failed one is tried again in every block."""
+        """Plays the previous program again. If there is none, the failed one is tried again in every block, until
+        another one comes."""
+        if self._next is not None:
+            self._coming.appendleft(self._next)
+            self._next = None
         if self._before is None:
+            self._is_failing = True
             return
         # The old mixer would still run the failed program while it fades out.
         self._mixer = self._empty()
         self._mixer.enter(replace(self._before, fade=_BACK, at=None))
-        if self._next is not None:
-            self._coming.appendleft(self._next)
-        self._playing, self._before, self._next = self._before, None, None
+        self._playing, self._before = self._before, None
         self._went_back = True
 
     def _empty(self) -> Mixer:
