@@ -268,6 +268,19 @@ def test_a_picture_that_no_device_has_room_for_is_a_loss_in_words(family: Family
         family.visual().compile_subgraph(unit_of("display(me@x)\n"), env_of(width=1 << 20, height=1 << 20), alone())
 
 
+@pytest.mark.parametrize("text", [SHOWN, "display(me@x)\n"], ids=["memory", "no memory"])
+def test_a_picture_is_not_drawn_in_another_size_than_it_has_memory_for(text: str, family: Family) -> None:
+    """As is asked of a program that fades out while another of another size plays."""
+    backend = family.visual()
+    compiled = ticked(backend, text, 1)
+    for size in ({"width": 33, "height": 17}, {"width": 9, "height": 5}):
+        for raw in (False, True):
+            with pytest.raises(ValueError, match=f"{size['width']}×{size['height']} on memory for 31×17"):
+                backend.try_out(compiled, env_of(1, **size), alone(), raw)
+    shown: Any = backend.execute_subgraph(compiled, env_of(1), alone())
+    assert shown.read().shape == (17, 31, 4)
+
+
 def test_a_sound_whose_launch_fails_is_a_loss(family: Family) -> None:
     player = Player(family.audio(), sound_of(SINE))
     player.play(512)

@@ -319,7 +319,11 @@ class ComputeCompiled(CardCompiled):
         return fetch
 
     def _start(self, program: ComputeProgram, launch: Launch, out: Any) -> Work:
-        """Launches a tick once few enough of the earlier ones are under way. Returns the work of the program."""
+        """Launches a tick once few enough of the earlier ones are under way. Returns the work of the program. Raises
+        ValueError for another shape than its own, since a device would write beyond the ends of its buffers."""
+        if launch.shape != self._shape:
+            (height, width), (rows, columns) = launch.shape, self._shape
+            raise ValueError(f"{self.unit.kernel.name}: a launch of {width}×{height} on memory for {columns}×{rows}")
         self._make_room(launch.loop_stopped)
         works: list[Work] = []
         for each in (*self._stages, program):
