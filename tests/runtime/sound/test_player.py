@@ -40,7 +40,7 @@ class Room:
     ) -> int:
         """Sends a program, or the last one `again`; gives its number."""
         self._number += not again
-        self.player.take(Play(self._number, self._setup, compiled(text), fade, at, {}, {}, {}, held, every=every))
+        self.player.take(Play(self._number, self._setup, compiled(text), fade, {}, {}, {}, held, at=at, every=every))
         return self._number
 
     def count(self, beats: Beats) -> None:

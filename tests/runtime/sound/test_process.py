@@ -314,7 +314,7 @@ def test_programs_arrive_as_they_were_sent(tmp_path: Path) -> None:
         made = compiler.compile(Saved(text.encode(), 0.0)).compiled
         assert made is not None
         for held in (True, False):
-            plays.append(Play(len(plays) + 1, setup, made.streaming, 0.1, None, {}, {}, {}, held))
+            plays.append(Play(len(plays) + 1, setup, made.streaming, 0.1, {}, {}, {}, held))
     sound, told = SoundProcess(SoundOptions(renderer=f"{__name__}:Witness", is_silent=True)), list[str]()
 
     def arrive(*expected: Play) -> None:

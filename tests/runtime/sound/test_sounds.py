@@ -79,7 +79,7 @@ def test_the_process_that_plays_maps_what_was_decoded(tmp_path: Path, stored: ND
     decoded = decoded_files([name])
     (tmp_path / "a.wav").unlink()
     room = Room()
-    room.player.take(Play(1, room._setup, compiled, 0.0, None, {}, {}, {}, False, decoded))
+    room.player.take(Play(1, room._setup, compiled, 0.0, {}, {}, {}, False, decoded))
     heard = room.play(4)
     np.testing.assert_allclose(heard, stored[: 4 * BLOCK, 0], atol=1e-7)
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -139,16 +139,48 @@ _HELD = 1.5
 
 
 @dataclass(frozen=True)
-class _Waiting:
-    """A program that has been ready since a time of the performance. If it waits for a beat, that is `beat`."""
+class _Ready:
+    """A program that has been ready `since` a time of the performance, and the result that it comes from."""
 
     outcome: LoadResult
-    beat: float | None
+    loaded: LoadedProgram
     since: float
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A program that waits for its moment."""
+
+    ready: _Ready
     sound: int
     """The number by which events refer to its sound."""
     is_heard: bool
-    """Whether its sound waits too, and chooses the beat."""
+    """Whether its sound waits too. Then the sound process chooses the beat, unless it does not answer."""
+    beat: float | None
+    """The beat on which it enters; None: at once."""
+    choice: Literal["picture", "open", "sound"] = "picture"
+    """Who has chosen that beat. While the choice is `open`, the sound process may still choose a later one."""
+
+    def is_due(self, now: float, beats: Beats) -> bool:
+        """Whether its moment has come."""
+        return self.choice != "open" and self._has_come(now, beats)
+
+    def is_sound_late(self, now: float, beats: Beats) -> bool:
+        """Whether its sound does not enter by now, as it would on a beat that the sound process has chosen."""
+        return self.is_heard and not (self.choice == "sound" and self._has_come(now, beats))
+
+    def decided(self, sound: Sound, another: Callable[[], float | None], now: float, beats: Beats) -> _Waiting:
+        """The same with the beat of the sound process, if that has chosen one. If it still may, but the beat has come,
+        with `another` one, so that the picture enters on a beat even if the process never answers."""
+        if not self.is_heard:
+            return self
+        if sound.is_deciding(self.sound):
+            return replace(self, beat=another() if self._has_come(now, beats) else self.beat, choice="open")
+        chosen = sound.beat(self.sound)
+        return replace(self, choice="picture") if chosen is None else replace(self, beat=chosen, choice="sound")
+
+    def _has_come(self, now: float, beats: Beats) -> bool:
+        return self.beat is None or now >= beats.time_of(self.beat)
 
 
 class TransitionScheduler:
@@ -162,8 +194,8 @@ class TransitionScheduler:
         self._clock = clock
         self._inputs = inputs
         self._sound = sound
-        self._opening: tuple[LoadResult, float] | None = None
-        """A program whose sound is being prepared, and since what time of the performance."""
+        self._opening: _Ready | None = None
+        """A program whose sound is being prepared."""
         self._waiting: _Waiting | None = None
         self._sounding = 0
         """The number of the sound of the program that plays."""
@@ -189,57 +221,59 @@ class TransitionScheduler:
         if outcome.loaded is None:
             return
         self._opening = None
-        if self._sound.prepare(outcome.loaded.compiled, self._given(outcome.loaded)):
-            self._opening = outcome, self._clock.now()
+        ready = _Ready(outcome, outcome.loaded, self._clock.now())
+        if self._sound.prepare(ready.loaded.compiled, self._given(ready.loaded)):
+            self._opening = ready
         else:
-            self._announce(outcome, outcome.loaded, self._clock.now())
+            self._announce(ready)
 
-    def _announce(self, outcome: LoadResult, loaded: LoadedProgram, since: float) -> None:
-        """Schedules a program that has been ready `since` some moment. If it has a sound, that may choose a later
-        beat."""
+    def _announce(self, ready: _Ready) -> None:
+        """Schedules a program. If it has a sound, the sound process may choose a later beat than this."""
         every = beat = None
-        is_turned = outcome.saved.is_turned
+        is_turned = ready.outcome.saved.is_turned
         if self._programs.running is not None and not is_turned:
-            every = self._policy.every(loaded.compiled)
-            beat = self._policy.beat(loaded.compiled, self._clock.now(), self._clock.tempo.beats)
-        sound = self._sounds(loaded, every, is_turned=is_turned)
-        self._waiting = _Waiting(outcome, beat, since, sound, self._sound.is_waiting(sound))
+            every = self._policy.every(ready.loaded.compiled)
+            beat = self._next_beat(ready.loaded)
+        sound = self._sounds(ready.loaded, every, is_turned=is_turned)
+        self._waiting = _Waiting(ready, sound, self._sound.is_waiting(sound), beat)
+
+    def _next_beat(self, loaded: LoadedProgram) -> float | None:
+        return self._policy.beat(loaded.compiled, self._clock.now(), self._clock.tempo.beats)
 
     def due(self) -> LoadResult | None:
-        """The result whose program takes over now, if there is one. If its sound failed, it has no `loaded` program. A
-        paused performance does not wait for a beat."""
+        """The result whose program takes over now, if there is one. If its sound failed, it has no `loaded` program."""
         self._release()
-        if self._opening is not None:
-            outcome, since = self._opening
-            try:
-                if outcome.loaded is not None and self._sound.is_ready():
-                    self._opening = None
-                    self._announce(outcome, outcome.loaded, since)
-            except WeftError as failure:
+        refused = self._announce_opened()
+        if refused is not None or self._waiting is None:
+            return refused
+        now, beats = self._clock.now(), self._clock.tempo.beats
+        loaded = self._waiting.ready.loaded
+        waiting = self._waiting = self._waiting.decided(self._sound, lambda: self._next_beat(loaded), now, beats)
+        if not (waiting.is_due(now, beats) or self._waits_no_longer(waiting, now)):
+            return None
+        self._sounding = self._sounds(loaded) if waiting.is_sound_late(now, beats) else waiting.sound
+        self._waiting = None
+        self.waited_ms = max(0.0, now - waiting.ready.since) * 1e3
+        return waiting.ready.outcome
+
+    def _announce_opened(self) -> LoadResult | None:
+        """Schedules the program whose stream is being opened, if that is ready. If it fails, returns the result without
+        its program."""
+        opening = self._opening
+        try:
+            if opening is not None and self._sound.is_ready():
                 self._opening = None
-                return replace(outcome, loaded=None, diagnostics=failure.diagnostics)
-        waiting, now, beats = self._waiting, self._clock.now(), self._clock.tempo.beats
-        if waiting is None:
-            return None
-        chosen = self._sound.beat(waiting.sound) if waiting.is_heard else None
-        if chosen is not None:
-            self._waiting = waiting = replace(waiting, beat=chosen)
-        is_early = waiting.beat is not None and now < beats.time_of(waiting.beat)
-        if waiting.is_heard and self._sound.is_deciding(waiting.sound):
-            if not is_early and waiting.outcome.loaded is not None:
-                # If it never says one, the picture enters on a beat all the same.
-                beat = self._policy.beat(waiting.outcome.loaded.compiled, now, beats)
-                self._waiting = waiting = replace(waiting, beat=beat)
-            is_early = True
-        # After a restart, the beat that it waited for is far away.
-        if is_early and not (self._clock.paused or now < waiting.since):
-            return None
-        # A sound that does not enter by now follows the picture.
-        if waiting.is_heard and (is_early or chosen is None) and waiting.outcome.loaded is not None:
-            waiting = replace(waiting, sound=self._sounds(waiting.outcome.loaded))
-        self._waiting, self._sounding = None, waiting.sound
-        self.waited_ms = max(0.0, now - waiting.since) * 1e3
-        return waiting.outcome
+                self._announce(opening)
+        except WeftError as failure:
+            assert opening is not None, "it has failed"
+            self._opening = None
+            return replace(opening.outcome, loaded=None, diagnostics=failure.diagnostics)
+        return None
+
+    def _waits_no_longer(self, waiting: _Waiting, now: float) -> bool:
+        """Whether a program enters although its beat has not come: a pause stops all beats, and after a restart the
+        beat that it waited for is far away."""
+        return self._clock.paused or now < waiting.ready.since
 
     def enter(self, loaded: LoadedProgram, shown: Mapping[str, Values], is_turned: bool = False) -> None:
         """Makes this the program that plays; `shown` are the visible pictures, by their windows. If only numbers were
@@ -266,10 +300,11 @@ class TransitionScheduler:
         if self._programs.running is not None:
             self._sounding = self._sounds(self._programs.running, again=True)
         waiting = self._waiting
-        if waiting is not None and waiting.outcome.loaded is not None:
-            every = self._policy.every(waiting.outcome.loaded.compiled) if waiting.beat is not None else None
-            sound = self._sounds(waiting.outcome.loaded, every, again=True)
-            self._waiting = replace(waiting, sound=sound, is_heard=self._sound.is_waiting(sound))
+        if waiting is not None:
+            every = None if waiting.beat is None else self._policy.every(waiting.ready.loaded.compiled)
+            sound = self._sounds(waiting.ready.loaded, every, again=True)
+            is_heard = self._sound.is_waiting(sound)
+            self._waiting = replace(waiting, sound=sound, is_heard=is_heard, choice="picture")
 
     def is_sounding(self, number: int) -> bool:
         """Whether the sound of this number is that of the program that plays."""
@@ -282,7 +317,7 @@ class TransitionScheduler:
             return None
         self._waiting = None
         self.restart_sound()
-        return waiting.outcome
+        return waiting.ready.outcome
 
     def visible(self, shown: Mapping[str, TickResult], env: Env, done: Mapping[int, Values]) -> dict[str, Values]:
         """The visible pictures by their windows: those of the program that plays, mixed with the previous ones during a

@@ -369,30 +369,37 @@ class Levels:
                 self.not_numbers[label] = (count + int(missing.sum()), begun)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Timed:
+    """Something that begins at a moment of the performance, or at once."""
+
+    at: float | None = None
+    """The time at which it begins, in seconds of the performance."""
+    every: float | None = None
+    """It begins on the next multiple of this number of beats. The `Player` finds out `at` what time that is."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it begins at a moment of its own, and not at once."""
+        return self.at is not None or self.every is not None
+
+
 @dataclass(frozen=True)
-class ScheduledProgram:
-    """A program that a loader has prepared, to play from `at` (seconds of the performance; None: at once). `rows` are
-    the rings of the strands that others read; `pictures` are all pictures that it samples."""
+class ScheduledProgram(Timed):
+    """A program that a loader has prepared. `rows` are the rings of the strands that others read; `pictures` are all
+    pictures that it samples."""
 
     loaded: LoadedProgram
     loader: ProgramLoader
     fade: float
-    at: float | None
     rows: Mapping[str, int]
     pictures: Mapping[str, Picture]
     number: int = 0
     """The number of the program, as the player counts them."""
     listeners: Mapping[str, Listener] = field(default_factory=dict)
     """What its analyses hear, by the names of the pictures of that."""
-    every: float | None = None
-    """It is to play on the next multiple of this number of beats. The `Player` finds out `at` what time."""
     held: Mapping[str, float] = field(default_factory=dict)
     """The values that its parameters keep, if another patch plays and this one fades out."""
-
-    @property
-    def waits(self) -> bool:
-        """Whether it plays at a moment of its own, and not at once."""
-        return self.at is not None or self.every is not None
 
 
 class Mixer:
@@ -471,7 +478,7 @@ class Mixer:
         for name in pictures.keys() & listeners.keys():
             listeners[name].is_read = True
             pictures[name] = listeners[name].picture
-        return ScheduledProgram(loaded, loader, fade, at, rows, pictures, number, listeners)
+        return ScheduledProgram(loaded, loader, fade, rows, pictures, number, listeners, at=at)
 
     def enter(self, entry: ScheduledProgram) -> None:
         """Schedules a program, which will continue the state of the previous one; it replaces one that still waits. May

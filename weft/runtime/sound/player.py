@@ -345,7 +345,7 @@ class Stream(SoundProcess):
         first = {name: value for name, value in given.items() if name in names}
         sampled = (name for unit in sounding.units for name in unit.kernel.pictures)
         decoded = decoded_files(sampled)
-        play = Play(number, self._setup, sounding, fade, None, rows, views, first, held, decoded, heard, every)
+        play = Play(number, self._setup, sounding, fade, rows, views, first, held, decoded, heard, every=every)
         latest = self._latest
         if latest is not None and not again and self._goes_on(latest, play):
             return latest.number
@@ -369,7 +369,7 @@ class Stream(SoundProcess):
         """Fades out the sound, from `at` on."""
         if self._latest is not None:
             nothing = replace(self._latest.compiled, units=())
-            self._send(Play(0, self._setup, nothing, fade, at, {}, {}, {}))
+            self._send(Play(0, self._setup, nothing, fade, {}, {}, {}, at=at))
 
     def events(self) -> list[SoundEvent]:
         found = super().events()
@@ -379,7 +379,7 @@ class Stream(SoundProcess):
 
     def _send(self, play: Play) -> None:
         self._latest, self._has_failed = play, False
-        self._waits, self._sent = play.at is not None or play.every is not None, time.monotonic()
+        self._waits, self._sent = play.waits, time.monotonic()
         if not self._waits:
             self.forget(_WAITING)
         self.send(play, keep=_WAITING if self._waits else _PLAYING)

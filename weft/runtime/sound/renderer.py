@@ -17,7 +17,7 @@ from weft.names import heard_of
 from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.program import ProgramLoader, Setup
 from weft.runtime.sound.microphone import Microphones
-from weft.runtime.sound.mixer import Mixer, ScheduledProgram
+from weft.runtime.sound.mixer import Mixer, ScheduledProgram, Timed
 from weft.runtime.sound.shared import Controls, Rings
 
 RENDERER = "weft.runtime.sound.renderer:Player"
@@ -122,24 +122,21 @@ _BACK = 0.005
 
 
 @dataclass(frozen=True)
-class Play:
-    """The streaming part of a program to play. `setup` says how it is run; it starts `at` a time of the performance, or
-    on the next multiple of `every` beats, or at once; `rows` are the rings of its strands, `views` the places of the
-    pictures that it samples, `heard` those of its analyses; `given` are the current inputs, `decoded` the files of its
-    sounds. If it is `held`, it is only prepared: another `Play` with its number starts it."""
+class Play(Timed):
+    """The streaming part of a program to play. `setup` says how it is run; `rows` are the rings of its strands, `views`
+    the places of the pictures that it samples, `heard` those of its analyses; `given` are the current inputs, `decoded`
+    the files of its sounds. If it is `held`, it is only prepared: another `Play` with its number starts it."""
 
     number: int
     setup: Setup
     compiled: CompiledProgram
     fade: float
-    at: float | None
     rows: Mapping[str, int]
     views: Mapping[str, int]
     given: Mapping[str, float]
     held: bool = False
     decoded: Mapping[str, str] = field(default_factory=dict)
     heard: Mapping[str, int] = field(default_factory=dict)
-    every: float | None = None
 
 
 PIECES_KNOWN = 24
