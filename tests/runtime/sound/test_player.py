@@ -183,6 +183,38 @@ def test_a_program_that_fails_gives_way_to_the_one_before(fused: Room) -> None:
     assert (fused.play(2) == 0.125).all()
 
 
+def failing(room: Room, at: float | None, fade: float = 0.0) -> int:
+    """One that enters after a program that fails from block 4 on, and has played for 2 blocks; its number."""
+    room.enter("audio(0.25)")
+    room.play()
+    room.enter(f"audio(0.5 + if me@abstime >= {4 * BLOCK / RATE} then 1 else 0)")
+    room.play(2)
+    return room.enter("audio(0.125)", at=at, fade=fade)
+
+
+def test_a_program_that_fails_while_it_fades_out_is_gone(fused: Room) -> None:
+    failing(fused, None, 4 * BLOCK / RATE)
+    assert (fused.play(6)[4 * BLOCK :] == 0.125).all()
+
+
+def test_a_program_that_fails_in_the_block_in_which_it_leaves_is_silent_until_then(fused: Room) -> None:
+    failing(fused, (4 * BLOCK + 100) / RATE, BLOCK / RATE)
+    heard = fused.play(4)
+    assert (heard[:BLOCK] == 0.5).all()
+    assert not heard[BLOCK : BLOCK + 100].any()
+    assert (heard[2 * BLOCK + 100 :] == 0.125).all()
+
+
+def test_a_program_that_fails_up_to_the_beat_of_the_next_is_told_by_its_number(fused: Room) -> None:
+    # That is in the block after it, rounded to a sample.
+    number = failing(fused, (5 * BLOCK - 0.4) / RATE)
+    fused.play()
+    with pytest.raises(ProgramFailure) as failed:
+        fused.play()
+    assert failed.value.number == number - 1
+    assert (fused.play(4)[2 * BLOCK :] == 0.125).all()
+
+
 def test_what_waits_goes_on_waiting_when_another_one_fails(fused: Room) -> None:
     fused.enter("audio(0.25)")
     fused.play()

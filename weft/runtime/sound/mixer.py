@@ -504,7 +504,8 @@ class Mixer:
             yield self._lost.popleft()
 
     def render(self, out: npt.NDArray[np.float32], seconds: float) -> None:
-        """Fills `out` [samples, channels] with the sound from `seconds` of the performance, −1…1."""
+        """Fills `out` [samples, channels] with the sound from `seconds` of the performance, −1…1. Raises what the
+        program raises that plays at its end; one that leaves by then, or fades out, is gone if it fails."""
         if self._coming:
             self._next = self._coming.popleft()
         first, entry, cut = round(seconds * self._rate), self._next, len(out)
@@ -514,7 +515,13 @@ class Mixer:
         # Sums may be infinite, or too large for single precision.
         with np.errstate(over="ignore", invalid="ignore"):
             if cut:
-                self._render_section(out[:cut], first, len(out))
+                try:
+                    self._render_section(out[:cut], first, len(out))
+                except Exception:
+                    if cut == len(out):
+                        raise
+                    # What fails when another program is about to take over has no time to be heard again.
+                    out[:cut] = 0
             if entry is not None and cut < len(out):
                 self._next = None
                 self._change_to(entry)
@@ -587,6 +594,7 @@ class Mixer:
         audible = self._fade.voices
         sounds: dict[Hashable, Floats] = {}
         values: dict[Hashable, Floats] = {}
+        failed: list[ScheduledProgram] = []
         self.not_numbers.clear()
         for entry in self._programs:
             # Later subgraphs may read the outputs of earlier ones.
@@ -602,7 +610,13 @@ class Mixer:
                 if voice not in audible:
                     continue
                 if voice not in values:
-                    values[voice] = self._fallback.values(entry.loader, entry.loaded, part, env)
+                    try:
+                        values[voice] = self._fallback.values(entry.loader, entry.loaded, part, env)
+                    except Exception:
+                        if entry is self._programs[-1]:
+                            raise
+                        failed.append(entry)
+                        break
                     sounds[voice] = self._sum(part, values[voice], first)
                     if entry is self._programs[-1] and not math.isfinite(values[voice].sum()):
                         self._look_for_lost(part, first)
@@ -613,6 +627,7 @@ class Mixer:
                         if entry is self._programs[-1] and label in entry.rows:
                             # Pictures and numbers read the first channel of a sound.
                             write(self._rings[entry.rows[label]], first, rows[0])
+        self._programs = [entry for entry in self._programs if not any(entry is other for other in failed)]
         return sounds
 
     def _look_for_lost(self, part: RunningSubgraph, first: int) -> None:

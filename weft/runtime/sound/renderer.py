@@ -191,7 +191,7 @@ class Player:
     def render(self, out: NDArray[np.float32], seconds: float) -> Entry | None:
         """See `Renderer.render`. Raises ProgramFailure."""
         self._follow_beats(seconds)
-        self._take_turns(seconds, seconds + len(out) / self._options.rate)
+        self._take_turns(seconds, len(out))
         try:
             self._mixer.render(out, seconds)
         except Exception as failure:
@@ -268,8 +268,8 @@ class Player:
             found = {name: self._controls.find(name) for name in INPUTS}
             self._beats = {name: number for name, number in found.items() if number is not None}
 
-    def _take_turns(self, start: float, end: float) -> None:
-        """Hands the next program to the mixer, and updates which one plays at the `end` of a block (seconds)."""
+    def _take_turns(self, start: float, samples: int) -> None:
+        """Hands the next program to the mixer, and updates which one plays at the end of a block from `start` on."""
         before = self._next
         if self._coming and not self._went_back:
             self._next = self._coming.popleft()
@@ -291,7 +291,11 @@ class Player:
                 # The mixer would still run the one that fails, until the next one has faded in.
                 self._mixer, self._playing, self._is_failing = self._empty(), None, False
             self._mixer.enter(self._next)
-        if self._next is not None and (self._next.at is None or self._next.at < end):
+        rate = self._options.rate
+        # The mixer counts in whole samples, too.
+        if self._next is not None and (
+            self._next.at is None or round(self._next.at * rate) < round(start * rate) + samples
+        ):
             self._before, self._playing, self._next = self._playing, self._next, None
 
     def _go_back(self) -> None:
