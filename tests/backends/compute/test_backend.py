@@ -268,17 +268,29 @@ def test_a_picture_that_no_device_has_room_for_is_a_loss_in_words(family: Family
         family.visual().compile_subgraph(unit_of("display(me@x)\n"), env_of(width=1 << 20, height=1 << 20), alone())
 
 
-@pytest.mark.parametrize("text", [SHOWN, "display(me@x)\n"], ids=["memory", "no memory"])
-def test_a_picture_is_not_drawn_in_another_size_than_it_has_memory_for(text: str, family: Family) -> None:
+@pytest.mark.parametrize("name", ["feedback", "a stage"])
+def test_a_picture_with_images_is_not_drawn_in_another_size_than_it_has_memory_for(name: str, family: Family) -> None:
     """As is asked of a program that fades out while another of another size plays."""
     backend = family.visual()
-    compiled = ticked(backend, text, 1)
-    for size in ({"width": 33, "height": 17}, {"width": 9, "height": 5}):
+    compiled = ticked(backend, TEXTS[name], 1)
+    for width, height in ((33, 17), (9, 5)):
         for raw in (False, True):
-            with pytest.raises(ValueError, match=f"{size['width']}×{size['height']} on memory for 31×17"):
-                backend.try_out(compiled, env_of(1, **size), alone(), raw)
+            with pytest.raises(ValueError, match=f"{width}×{height} on memory for 31×17"):
+                backend.try_out(compiled, env_of(1, width, height), alone(), raw)
     shown: Any = backend.execute_subgraph(compiled, env_of(1), alone())
     assert shown.read().shape == (17, 31, 4)
+
+
+def test_a_picture_that_remembers_none_is_drawn_in_any_size(family: Family) -> None:
+    text = "n = prev(n) + 1\ndisplay(me@x, n / 9, min(me@y, me@frame))\n"
+    backend = family.visual()
+    compiled = ticked(backend, text, 1)
+    for tick, (width, height) in enumerate(((64, 48), (5, 3), (31, 17)), 1):
+        shown: Any = backend.try_out(compiled, env_of(tick, width, height), alone())
+        x, y = (np.arange(width) + 0.5) / width, (np.arange(height) + 0.5) / height
+        expected = np.broadcast_to(x, (height, width)), np.full((height, width), (tick + 1) / 9), y[:, np.newaxis]
+        for channel, wanted in enumerate(expected):
+            assert np.abs(shown.read()[..., channel] / 255 - wanted).max() < 0.004
 
 
 def test_a_sound_whose_launch_fails_is_a_loss(family: Family) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.support.compute import opencl, wgpu
 from weft.backends.base import Env, Values, as_array
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
@@ -27,6 +28,8 @@ from weft.runtime.program.coordinator import pictures_of
 from weft.runtime.program.program import LoadedProgram, ProgramLoader, Programs, Setup
 from weft.runtime.sound.player import Sound
 from weft.runtime.sound.renderer import SoundOptions
+
+__all__ = ["opencl", "wgpu"]
 
 WIDTH, HEIGHT, FPS = 8, 4, 50
 
@@ -280,7 +283,15 @@ def test_a_cut_ends_a_fade() -> None:
     assert (performance.frames(3)[..., :3] == 100).all()
 
 
-@pytest.mark.parametrize("executor", ["vm", "vector", "native"])
+@pytest.fixture(params=["vm", "vector", "native", "opencl", "wgpu"])
+def executor(request: pytest.FixtureRequest) -> str:
+    """What runs here, by its name."""
+    name = str(request.param)
+    if name in ("opencl", "wgpu"):
+        request.getfixturevalue(name)
+    return name
+
+
 @pytest.mark.parametrize(("before", "first"), [("me@x * 0", 250), ("prev(n@v) * 0 + me@x * 0", 90)])
 def test_what_leaves_is_drawn_in_the_new_size_unless_it_remembers_a_picture(
     before: str, first: int, executor: str

@@ -258,6 +258,7 @@ class ComputeCompiled(CardCompiled):
 
     def draw(self, launch: Launch) -> ComputePicture | None:
         self.forget_record()
+        self._fit(launch.shape)
         buffer = self._buffers[0]
         work = self._start(self.grid, launch, buffer)
         self._buffers.rotate(1)
@@ -294,8 +295,21 @@ class ComputeCompiled(CardCompiled):
         record.make_ready(memory)
         return ComputePicture(self._device, buffer, work, self._shape)
 
+    def _fit(self, shape: tuple[int, int]) -> None:
+        """Makes room for a picture of another shape, such as a program draws that fades out. Raises ValueError if it
+        remembers images: a device would write beyond the ends of their memory."""
+        if shape == self._shape:
+            return
+        if any(slot.image for slot in self.unit.kernel.slots):
+            (height, width), (rows, columns) = shape, self._shape
+            raise ValueError(f"{self.unit.kernel.name}: a launch of {width}×{height} on memory for {columns}×{rows}")
+        with failing(f"there is no memory for a picture of {shape[1]}×{shape[0]}"):
+            self._buffers = deque(self._device.allocate(4 * math.prod(shape)) for _ in range(_BUFFERS))
+        self._shape, self._record = shape, None
+
     def planes(self, launch: Launch) -> Floats:
         kernel = self.unit.kernel
+        self._fit(launch.shape)
         if self._wide is None:
             shader = self._dialect.over_picture(kernel, False, NumberedKernel.of(kernel)).drawn
             self._wide = ComputeProgram(self._device, kernel, shader)
@@ -319,11 +333,7 @@ class ComputeCompiled(CardCompiled):
         return fetch
 
     def _start(self, program: ComputeProgram, launch: Launch, out: Any) -> Work:
-        """Launches a tick once few enough of the earlier ones are under way. Returns the work of the program. Raises
-        ValueError for another shape than its own, since a device would write beyond the ends of its buffers."""
-        if launch.shape != self._shape:
-            (height, width), (rows, columns) = launch.shape, self._shape
-            raise ValueError(f"{self.unit.kernel.name}: a launch of {width}×{height} on memory for {columns}×{rows}")
+        """Launches a tick once few enough of the earlier ones are under way. Returns the work of the program."""
         self._make_room(launch.loop_stopped)
         works: list[Work] = []
         for each in (*self._stages, program):
