@@ -52,6 +52,26 @@ def test_wrong_usage(weft, args):
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "run mine.weft --headless --frames 1 --events mine.weft",
+        "run --headless --frames 1 --events mine.weft",
+        "run patch.txt --headless --frames 1 --events ./patch.txt",
+        "run --watch-dir . --headless --frames 1 --events new.weft",
+        "export mine.weft -o mine.weft",
+        "export patch.txt -o linked.html",
+    ],
+)
+def test_nothing_is_written_over_a_patch(weft, line):
+    for name in ("mine.weft", "patch.txt"):
+        weft.file(name, "display(me@x, me@y, 0.5)\n")
+    (weft.folder / "linked.html").symlink_to("patch.txt")
+    assert "would write over a patch" in weft(*line.split(), code=2).stderr
+    assert {(weft.folder / name).read_text() for name in ("mine.weft", "patch.txt")} == {"display(me@x, me@y, 0.5)\n"}
+    assert not (weft.folder / "new.weft").exists()
+
+
 def test_a_command_misspelt(weft):
     assert 'did you mean "check"?' in weft("chek", code=2).stderr
 

@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,6 +158,16 @@ def check_windows(names: Iterable[str], known: Sequence[str]) -> None:
         if name not in known:
             there = f"it has {', '.join(map(visible, known))}" if known else "its pictures have no names"
             raise click.UsageError(f'no display(…, to: "{visible(name)}") is in the patch; {there}')
+
+
+def check_written(option: str, path: str | os.PathLike[str], patches: Iterable[str | os.PathLike[str]]) -> None:
+    """Raises UsageError if what an option writes would take the place of a patch, given or not."""
+    is_patch = os.fspath(path).lower().endswith(".weft")
+    for patch in patches:
+        with suppress(OSError):  # one of them is not there
+            is_patch = is_patch or os.path.samefile(path, patch)
+    if is_patch:
+        raise click.UsageError(f"{option} would write over a patch: {visible(os.fspath(path))} (choose another name)")
 
 
 def comes_with_weft(path: Path) -> bool:

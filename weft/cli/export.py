@@ -11,7 +11,7 @@ import click
 from weft.backends.hardware import cores
 from weft.backends.registry import load_registry
 from weft.backends.select import choose, contexts_of
-from weft.cli.arguments import ALLOW, FILE, NumberRange, WholeRange, compile_file
+from weft.cli.arguments import ALLOW, FILE, NumberRange, WholeRange, check_written, compile_file
 from weft.cli.console import output, say, show, write_file
 from weft.codes.rows import DONE, ERRORS
 from weft.permissions import Permissions
@@ -46,6 +46,7 @@ def _published(context: click.Context, option: click.Parameter, value: str) -> s
 def command(file: str, out: Path, limit: int, unchecked: bool, moment: float | None, address: str,
             permissions: Permissions) -> int:
     """Write FILE as one page of HTML that plays it in a browser, offline, from a disk or a link."""
+    check_written("-o", out, [file])
     build = compile_file(file, permissions=permissions)
     values = None
     if not unchecked and moving_picture(build) is None:

@@ -21,8 +21,9 @@ from weft.backends.hardware import cores
 from weft.backends.registry import load_registry
 from weft.backends.select import warnings_of
 from weft.child import Child
-from weft.cli.arguments import (
-    ALLOW, SAMPLES, SIZE, NumberRange, WholeRange, check_windows, comes_with_weft, setting_overrides, shipped_patches
+from weft.cli.arguments import (  # fmt: skip
+    ALLOW, SAMPLES, SIZE, NumberRange, WholeRange, check_windows, check_written, comes_with_weft, setting_overrides,
+    shipped_patches
 )
 from weft.cli.console import Missing, call, exit_code_of, mention, mention_all, no_folder, show
 from weft.codes.rows import INTERRUPTED
@@ -419,6 +420,8 @@ class _RunOptions:
             raise click.UsageError("--fps monitor needs a window; write a number")
         if self.terminal and self.events == "-":
             raise click.UsageError("--terminal draws on stdout, so --events needs a file")
+        if self.events is not None and self.events != "-":
+            check_written("--events", self.events, self.files)
 
     def _frame_rate(self) -> float | None:
         """Frames a second, if they are not those of the patch."""
