@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.compute import opencl, wgpu
+from tests.support.sound import eventually
 from weft.backends.base import Env, Values, as_array
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
@@ -26,8 +27,10 @@ from weft.runtime.live.transition import PictureFade, TransitionPolicy, Transiti
 from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.coordinator import pictures_of
 from weft.runtime.program.program import LoadedProgram, ProgramLoader, Programs, Setup
+from weft.runtime.sound.microphone import Microphones
 from weft.runtime.sound.player import Sound
-from weft.runtime.sound.renderer import SoundOptions
+from weft.runtime.sound.renderer import Player, SoundOptions
+from weft.runtime.sound.shared import Controls, Rings
 
 __all__ = ["opencl", "wgpu"]
 
@@ -436,6 +439,42 @@ def test_a_pause_and_a_restart_do_not_leave_it_waiting(happens: str) -> None:
     assert performance.succession.waited_ms >= 0
 
 
+def late(options: SoundOptions, controls: Controls, rings: Rings, microphones: Microphones) -> Player:
+    """Plays programs, but takes longer to begin than a sound that stands still is waited for."""
+    began = time.monotonic()
+    while time.monotonic() < began + 2:
+        pass  # one that sleeps for so long is taken for one that hangs
+    return Player(options, controls, rings, microphones)
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+def test_a_save_before_there_is_sound_enters_with_its_sound(is_held: bool) -> None:
+    sound = Sound(Setup("test.weft"), SoundOptions(is_silent=True, renderer=f"{__name__}:late"))
+    counting = "s<v> = prev(s@v) + {}\naudio(s@v)\ncompute(s@v)\n"
+    performance = Performance(f"me<bpm> = 120\n{grey(200)}{counting.format(1)}", sound=sound)
+    succession, beats = performance.succession, performance.clock.tempo.beats
+    try:
+        assert performance.programs.running is not None
+        succession.begin(performance.programs.running)
+        if not is_held:
+            succession.toggle_pause()
+            performance.clock.resume()
+        loaded = performance.prepare(f"{TO_THE_BEAT}{counting.format(2)}")
+        succession.offer(LoadResult(Saved(b"", time.monotonic()), loaded, ()))
+
+        def enters() -> bool:
+            performance.frame()
+            sound.follow(performance.clock, beats.inputs, {})
+            return performance.take_over()
+
+        eventually(enters)
+        chosen = sound.beat(succession._sounding)
+    finally:
+        sound.close()
+    assert chosen is not None
+    assert beats.at(performance.clock.now()) == pytest.approx(chosen, abs=2 / FPS)
+
+
 def test_a_sound_that_never_enters_does_not_keep_its_picture_from_a_beat() -> None:
     sound = Sound(Setup("test.weft"), SoundOptions(is_silent=True, renderer="weft:nothing"))
     performance = Performance(f"me<bpm> = 120\n{grey(200)}", sound=sound)
@@ -444,6 +483,7 @@ def test_a_sound_that_never_enters_does_not_keep_its_picture_from_a_beat() -> No
         performance.save(f"{TO_THE_BEAT}s<v> = prev(s@v) + 1\naudio(s@v)\ncompute(s@v)\n")
         while not performance.take_over():
             performance.frame()
+            sound.follow(performance.clock, {}, {})
             time.sleep(1 / FPS)
     finally:
         sound.close()

@@ -233,12 +233,13 @@ class TransitionScheduler:
         is_turned = ready.outcome.saved.is_turned
         if self._programs.running is not None and not is_turned:
             every = self._policy.every(ready.loaded.compiled)
-            beat = self._next_beat(ready.loaded)
+            beat = self._policy.beat(ready.loaded.compiled, self._clock.now(), self._clock.tempo.beats)
         sound = self._sounds(ready.loaded, every, is_turned=is_turned)
         self._waiting = _Waiting(ready, sound, self._sound.is_waiting(sound), beat)
 
-    def _next_beat(self, loaded: LoadedProgram) -> float | None:
-        return self._policy.beat(loaded.compiled, self._clock.now(), self._clock.tempo.beats)
+    def _later_beat(self, loaded: LoadedProgram) -> float | None:
+        """The next beat on which a program may take over if one that has just come does not count any more."""
+        return self._policy.beat(loaded.compiled, self._clock.now() + 2 * _ON_TIME, self._clock.tempo.beats)
 
     def due(self) -> LoadResult | None:
         """The result whose program takes over now, if there is one. If its sound failed, it has no `loaded` program."""
@@ -248,7 +249,7 @@ class TransitionScheduler:
             return refused
         now, beats = self._clock.now(), self._clock.tempo.beats
         loaded = self._waiting.ready.loaded
-        waiting = self._waiting = self._waiting.decided(self._sound, lambda: self._next_beat(loaded), now, beats)
+        waiting = self._waiting = self._waiting.decided(self._sound, lambda: self._later_beat(loaded), now, beats)
         if not (waiting.is_due(now, beats) or self._waits_no_longer(waiting, now)):
             return None
         self._sounding = self._sounds(loaded) if waiting.is_sound_late(now, beats) else waiting.sound
@@ -273,7 +274,8 @@ class TransitionScheduler:
     def _waits_no_longer(self, waiting: _Waiting, now: float) -> bool:
         """Whether a program enters although its beat has not come: a pause stops all beats, and after a restart the
         beat that it waited for is far away."""
-        return self._clock.paused or now < waiting.ready.since
+        is_paused = self._clock.paused and self._held_until is None
+        return is_paused or now < waiting.ready.since
 
     def enter(self, loaded: LoadedProgram, shown: Mapping[str, Values], is_turned: bool = False) -> None:
         """Makes this the program that plays; `shown` are the visible pictures, by their windows. If only numbers were

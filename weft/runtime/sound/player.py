@@ -122,6 +122,11 @@ class SoundProcess:
         return [self._events.popleft() for _ in range(len(self._events))]
 
     @property
+    def is_starting(self) -> bool:
+        """Whether the first process has not played a block yet; False if it has died."""
+        return not (self._has_died or self.figures.blocks)
+
+    @property
     def pid(self) -> int | None:
         """The id of the process; None while there is none."""
         process = self._process
@@ -399,7 +404,7 @@ class Stream(SoundProcess):
         if not self.is_waiting(number) or self.beat(number) is not None:
             return False
         figures = self.latest
-        is_heard = figures is not None and figures.state is not SoundState.LOST
+        is_heard = self.is_starting or (figures is not None and figures.state is not SoundState.LOST)
         return time.monotonic() < self._sent + (_TO_LOAD if is_heard else _STALE)
 
     def entry(self, beats: Beats) -> float | None:
@@ -451,7 +456,7 @@ def _sounding_key(play: Play) -> tuple[object, ...]:
     return play.setup, dict(play.rows), dict(play.views), dict(play.heard), *own
 
 
-# The seconds that a picture waits for its sound to be loaded, if that is heard.
+# The seconds that a picture waits for its sound to be loaded, if that is heard, or is about to be.
 _TO_LOAD = 10.0
 # The seconds that opening another stream may take.
 _TO_OPEN = 15.0
