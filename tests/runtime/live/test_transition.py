@@ -330,6 +330,19 @@ def test_the_pictures_of_all_windows_fade_even_if_that_is_interrupted() -> None:
     assert seen[-1] == pytest.approx(expected, abs=LINEAR)
 
 
+def test_a_window_that_reads_what_another_remembers_fades_with_it() -> None:
+    """Here each keeps its own memory, and the second window reads that of the first, as on cards."""
+    shown = "n<v> = prev(n@v) * 0 + {}\ndisplay(n@v + me@x * 0)\ndisplay(n@v + me@x * 0, to: \"side\")\n"
+    performance = Performance(shown.format(200 / 255))
+    performance.frames(2)
+    performance.save(f"#fade {FADE}\n{shown.format(40 / 255)}")
+    for number in range(LENGTH + 1):
+        performance.frame()
+        levels = {window: int(as_array(values)[0, 0, 0]) for window, values in performance.shown.items()}
+        expected = 200 - 160 * number / LENGTH
+        assert levels == pytest.approx({"": expected, "side": expected}, abs=LINEAR)
+
+
 def test_a_program_that_only_shows_numbers_gives_way_at_once() -> None:
     performance = Performance(grey(250))
     performance.frames(2)

@@ -299,7 +299,7 @@ class ProgramLoader:
         runner.size_of = compiled.size_of
         played = {unit.hash for unit in before.compiled.units} if before else set[str]()
         parts, elsewhere = list[RunningSubgraph](), list[Unit]()
-        changed, kept = list[str](), list[str]()
+        changed, redrawn, kept = list[str](), list[str](), list[str]()
         missing = self._unrunnable(compiled)
         for unit in compiled.units:
             name = unit.subgraph.name
@@ -315,14 +315,19 @@ class ProgramLoader:
                 elsewhere.append(unit)
                 continue
             old = running.get(name)
-            # A sound that reads a changed sound is new too, so that it fades from one to the other.
-            reads_changed = streams and not set(changed).isdisjoint(unit.subgraph.depends_on)
+            # A sound that reads a changed sound is new too, so that it fades from one to the other, and so is a picture
+            # that reads a changed picture.
+            is_picture = _sweeps(unit, compiled)
+            fades_with = changed if streams else redrawn if is_picture and unit.subgraph.sinks else ()
+            reads_changed = not set(fades_with).isdisjoint(unit.subgraph.depends_on)
             if old is not None and old.unit.hash == unit.hash and not reads_changed:
                 part = replace(old, unit=unit)
                 kept.append(name)
             else:
                 part = self._made(unit, compiled, runner.sized(unit, env), runner)
                 changed.append(name)
+                if is_picture:
+                    redrawn.append(name)
             parts.append(part)
             for ref in unit.subgraph.exposes:
                 runner.expose(ref, part.backend, part.compiled)
