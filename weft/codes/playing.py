@@ -124,6 +124,7 @@ PLAYING: Sequence[CodeSpec] = (
         "no-link",
         "Ableton Link needs a package that is not installed: the hint says how to get it.",
         arises="weft run --link without the package for it.",
+        exit_code=MISSING,
     ),
     CodeSpec(
         "no-monitor",

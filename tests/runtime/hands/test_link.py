@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from weft.cli.console import exit_code_of
+from weft.codes.rows import MISSING
 from weft.errors import WeftError
 from weft.runtime.hands.link import LinkPeer
 from weft.runtime.hands.tempo import Tempo
@@ -98,3 +100,4 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     with pytest.raises(WeftError) as caught:
         LinkPeer(Tempo())
     assert [(d.code, d.hint) for d in caught.value.diagnostics] == [("no-link", "pip install 'weft-live[link]'")]
+    assert exit_code_of(caught.value.diagnostics) == MISSING
