@@ -34,6 +34,14 @@ def test_a_page_with_nothing_in_it_is_not_written(weft):
     assert not (weft.folder / "page.html").exists()
 
 
+def test_a_page_goes_to_stdout(weft):
+    weft.file("patch.weft", HEAD + "display(me@x, me@y, 0.5)")
+    weft("export", "patch.weft", "-o", "page.html")
+    assert weft("export", "patch.weft", "-o", "-").stdout == (weft.folder / "page.html").read_text()
+    assert not (weft.folder / "-").exists()
+    assert "-o needs a file" in weft("export", "patch.weft", "-o", "-", "--poster", "1", code=2).stderr
+
+
 def test_media_have_a_limit(weft):
     weft.file("patch.weft", HEAD + 'text("weft")::t<d>\ndisplay(t@d)')
     said = weft("export", "patch.weft", "-o", "page.html", "--no-check", "--media", "100").stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from pathlib import Path
 
 import click
@@ -33,7 +34,7 @@ def _published(context: click.Context, option: click.Parameter, value: str) -> s
 @click.command("export")
 @FILE
 @click.option("-o", "out", required=True, type=click.Path(path_type=Path), metavar="PAGE",
-              help="The page that is written, such as page.html.")
+              help="The page that is written, such as page.html; - is stdout.")
 @click.option("--media", "limit", type=WholeRange(0), default=LIMIT, show_default=True, metavar="BYTES",
               help="The most bytes of pictures and sounds that the page holds.")
 @click.option("--no-check", "unchecked", is_flag=True,
@@ -46,6 +47,11 @@ def _published(context: click.Context, option: click.Parameter, value: str) -> s
 def command(file: str, out: Path, limit: int, unchecked: bool, moment: float | None, address: str,
             permissions: Permissions) -> int:
     """Write FILE as one page of HTML that plays it in a browser, offline, from a disk or a link."""
+    is_piped = str(out) == "-"
+    if is_piped and moment is not None:
+        raise click.UsageError("--poster is next to a page, so -o needs a file")
+    if is_piped and sys.stdout.isatty():
+        raise click.UsageError("-o - writes the page for another program, and stdout is a terminal")
     check_written("-o", out, [file])
     build = compile_file(file, permissions=permissions)
     values = None
@@ -57,6 +63,9 @@ def command(file: str, out: Path, limit: int, unchecked: bool, moment: float | N
         show([*build.warnings, *page.refused, nothing_plays(build)])
         return ERRORS
     show([*build.warnings, *page.refused])
+    if is_piped:
+        output(page.text, end="")
+        return DONE
     write_file(out, page.text.encode())
     output(str(out))
     if poster is not None:
