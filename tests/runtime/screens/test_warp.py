@@ -235,6 +235,18 @@ def test_keys_move_turn_and_mirror():
     assert kept == [Warp(brightness=1.02)]
 
 
+def test_what_was_not_changed_is_not_kept():
+    pins, _, kept = pinned()
+    pins.press(158, 3)
+    pins.release()
+    pins.key("tab", False)
+    pins.close()
+    assert kept == []
+    pins.open(Warp(turn=180), SIZE)
+    pins.close()
+    assert kept == []
+
+
 def test_a_grid_bends_the_picture_between_its_corners():
     pins, changed, _ = pinned()
     pins.key("g", False)

@@ -36,12 +36,12 @@ _GROUND, _LINES, _EDGE = 26, 110, 255
 
 class WallPins:
     """Takes the mouse and keys of one window while its test card is shown. `changed` gets each new warp, and `kept` the
-    last one when a corner is let go or the card is closed."""
+    last one when a corner is let go or the card is closed, if it is another one than before."""
 
     def __init__(self, changed: Callable[[Warp], None], kept: Callable[[Warp], None]) -> None:
         self.is_open = False
         self._changed, self._kept = changed, kept
-        self._warp = PLAIN
+        self._warp = self._before = PLAIN
         self._picture, self._frame, self._scale = (1, 1), (1, 1), 1.0
         self._point = 0
         """The corner that is moved, or the point of the grid."""
@@ -55,13 +55,14 @@ class WallPins:
     def open(self, warp: Warp, picture: tuple[int, int]) -> None:
         """Begins with a picture of this size, which lies like that."""
         self.is_open, self._warp, self._picture, self._note, self._dragged = True, warp, picture, "", None
+        self._before = warp
         self._point = 0
 
     def close(self) -> None:
         """Ends, and keeps what was done."""
         if self.is_open:
             self.is_open = False
-            self._kept(self._warp)
+            self._keep()
 
     def press(self, x: float, y: float) -> None:
         """Takes the nearest point to a pixel of the frame, if one is near."""
@@ -91,6 +92,11 @@ class WallPins:
         """Lets the point go."""
         if self._dragged is not None:
             self._dragged = None
+            self._keep()
+
+    def _keep(self) -> None:
+        if self._warp != self._before:
+            self._before = self._warp
             self._kept(self._warp)
 
     def key(self, name: str, shift: bool) -> bool:
