@@ -15,6 +15,7 @@ import pytest
 from tests.runtime.hands.test_osc import Other, computes
 from tests.runtime.live.test_set_list import Player
 from tests.support.performance import Performance
+from tests.support.sound import private_sound
 from weft.errors import Diagnostic
 from weft.runtime.compiling.compiler import Compiler, Saved
 from weft.runtime.compiling.worker import LoadResult
@@ -92,7 +93,7 @@ def test_a_save_wins() -> None:
 def test_an_editor_turns_numbers_of_the_text_that_was_accepted_last_alone() -> None:
     numbers, submitted = TurnedNumbers(), list[bytes]()
     then, now = Saved(TEXT, 0.0), Saved(TEXT.replace(b"20", b"30"), 1.0)
-    saves = cast(Saves, SimpleNamespace(accepted=now, turn=submitted.append))
+    saves = cast(Saves, SimpleNamespace(accepted=now, turn=submitted.append, is_playing=lambda text: True))
     numbers.turn_now(saves, now, {(1, 5): 0.6, (3, 15): 8})
     numbers.turn_now(saves, now, {(1, 5): 0.6})
     numbers.turn_now(saves, then, {(1, 5): 0.7})
@@ -238,6 +239,67 @@ def test_numbers_of_what_plays_are_turned_when_another_patch_cannot_play(tmp_pat
     session.begin()
     session.run(player)
     assert (session.stopping, session.title) == ("closed", "a.weft · weft")
+
+
+@pytest.mark.parametrize("where", ["in the text that waits", "on the panel"])
+def test_numbers_that_are_turned_while_a_save_waits_do_not_take_its_place(patch: Path, where: str) -> None:
+    text = "compute({}, 0.5, me@beats)\nme<bpm> = 60\n#quantize 2\n"
+    patch.write_text(text.format(1))
+    setup, beats = Setup(str(patch)), list[float]()
+    sound, reporter = Sound(setup, SoundOptions(is_silent=True)), Reporter(EventLog(None))
+    session = Session(SetList([patch]), Compiler.of(setup), reporter, Inputs(), sound, limits=Limits(60.0))
+
+    def turn() -> None:
+        if where == "on the panel":
+            session._turned.sliders.set("1:12@v", 0.75)
+        else:
+            session.command("number", "1 12 0.75")
+
+    def save() -> None:
+        beats.append(session._compute[2])
+        patch.write_text(text.format(2))
+
+    def note() -> None:
+        beats.append(session._compute[2])
+        if where == "on the panel":
+            session.command("leave")
+
+    player = Player([
+        # Long before the beat for which the save waits.
+        (lambda: session._compute[2:] > [0] and session._compute[2] % 2 < 0.5, lambda: session.command("numbers")),
+        (lambda: True, save),
+        (lambda: session._saves.accepted.data == patch.read_bytes(), turn),
+        (lambda: session._compute[0] == 2, note),
+        (lambda: session._compute[1] == 0.75, lambda: session.command("leave")),
+    ])  # fmt: skip
+    session.begin()
+    session.run(player)
+    assert session.stopping == "closed"
+    assert beats[1] // 2 > beats[0] // 2
+
+
+@pytest.mark.long
+def test_numbers_are_those_of_what_plays_after_a_save_whose_sound_is_refused(patch: Path, tmp_path: Path) -> None:
+    text = "compute({}, 0.5)\naudio(0.25)\n"
+    patch.write_text(text.format(1))
+    told: list[Diagnostic] = []
+    setup = Setup(str(patch))
+    sound, reporter = Sound(setup, SoundOptions()), Reporter(EventLog(None), told.extend)
+    session = Session(SetList([patch]), Compiler.of(setup), reporter, Inputs(), sound, limits=Limits(60.0))
+
+    def save() -> None:
+        patch.write_text(f"{text.format(2)}me<rate> = 500000\n")
+
+    player = Player([
+        (lambda: sound.figures is not None and bool(session._compute), save),
+        (lambda: bool(told), lambda: session.command("number", "1 12 0.75")),
+        (lambda: session._compute[1] == 0.75, lambda: session.command("leave")),
+    ])  # fmt: skip
+    with private_sound(tmp_path / "sound") as server:
+        server.start()
+        session.begin()
+        session.run(player)
+    assert (session.stopping, session._compute) == ("closed", [1, 0.75])
 
 
 def test_the_panel_shows_the_numbers_that_were_edited_last(patch: Path) -> None:

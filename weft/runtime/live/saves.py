@@ -298,6 +298,8 @@ class Saves:
         self._lock = threading.Lock()
         self._accepted = Saved(b"", 0.0)
         """The last text that was not refused: that of the program that plays, or waits for its moment."""
+        self._playing = Saved(b"", 0.0)
+        """The text of the program that plays, as it was saved."""
         self._room: tuple[int, int] | None = None
         self._room_since = 0.0
         self._files: Mapping[Path, FileState] = {}
@@ -368,6 +370,15 @@ class Saves:
         """The last text that was saved and not refused."""
         return self._accepted
 
+    def plays(self, saved: Saved) -> None:
+        """Notes that the program of a text plays."""
+        if not saved.is_turned:
+            self._playing = saved
+
+    def is_playing(self, text: bytes) -> bool:
+        """Whether a text plays, and none is about to replace it. For any thread."""
+        return text == self._playing.data == self._accepted.data
+
     def turn(self, text: bytes) -> None:
         """Compiles the last text that was not refused, with other numbers. A save that waits comes first."""
         with self._lock:
@@ -417,6 +428,9 @@ class Saves:
             return  # another patch was asked for, or it is not a text of the file
         if outcome.loaded is not None:
             self._accepted = outcome.saved
+        elif outcome.saved is self._accepted:
+            # It was refused while it waited for its moment.
+            self._accepted = self._playing
         self._files = outcome.files if outcome.loaded is not None else {**self._files, **outcome.files}
         self._watch(outcome.saved, self._files)
 
@@ -428,7 +442,8 @@ class Saves:
             self._watcher.replace(asides, texts)
             data = texts.get(self._path)
             if data is not None:
-                self.last, self._accepted = (replace(each, data=data) for each in (self.last, self._accepted))
+                known = self.last, self._accepted, self._playing
+                self.last, self._accepted, self._playing = (replace(each, data=data) for each in known)
             written = {path: FileState("text", data) for path, data in texts.items() if path in self._files}
             self._files = {**self._files, **written}
 

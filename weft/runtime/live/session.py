@@ -453,6 +453,7 @@ class Session:
         if self._entered is not None and self._entered.loaded is self.programs.before:
             self._previous = self._entered
         self._entered, self._is_improvable = outcome, True
+        self._saves.plays(outcome.saved)
         if outcome.saved.is_turned:
             self._turned.accept()
         else:

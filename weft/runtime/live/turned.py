@@ -266,8 +266,9 @@ class TurnedNumbers:
 
     @_alone
     def pass_on(self, saves: Saves) -> None:
-        """Has the text compiled with these numbers, if any was turned since the last time."""
-        if (text := self.take()) is not None:
+        """Has the text compiled with these numbers, if any was turned since the last time. If the text waits for its
+        moment, they follow it. If another text waits, that comes first."""
+        if saves.is_playing(self.text) and (text := self.take()) is not None:
             saves.turn(text)
 
     def _turn(self, text: bytes, line: float, column: float, value: float) -> None:
