@@ -76,6 +76,10 @@ def test_a_command_misspelt(weft):
     assert 'did you mean "check"?' in weft("chek", code=2).stderr
 
 
+def test_a_file_in_place_of_a_command(weft):
+    assert "run 'my first.weft')" in weft(weft.file("my first.weft", "display(me@x)\n").name, code=2).stderr
+
+
 @pytest.mark.parametrize("command", ["check", "compile", "graph", "devices", "bench"])
 def test_a_file_that_is_not_there(weft, command):
     done = weft(command, "nosuch.weft", code=3)

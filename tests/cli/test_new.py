@@ -30,6 +30,11 @@ def test_what_it_says_to_type_works_as_it_stands(weft):
     assert shown.stdout == weft("run", "--help").stdout
 
 
+def test_a_name_like_an_option_is_typed_with_its_folder(weft):
+    said = weft("new", "--", "-x").stdout.splitlines()
+    assert shlex.split(next(line for line in said if " run " in line))[-2:] == ["run", "./-x.weft"]
+
+
 @pytest.mark.parametrize("typed", ["hello", "v1.2", "sub/a.weft"])
 def test_the_ending_may_be_left_out(weft, typed):
     made = typed.removesuffix(".weft") + ".weft"
@@ -57,6 +62,7 @@ def test_a_link_that_leads_nowhere_is_not_written_through(weft):
     [("nosuch/hello", "there is no folder nosuch"), ("no such/hello", "mkdir -p 'no such')"),
      ("plain.weft/hello", "plain.weft"),
      ("sub", "sub is not the name of a file"), ("sub/", "such as sub/hello.weft"), ("", "not the name of a file"),
+     ("-", "- is not the name of a file (name one, such as hello.weft)"), ("sub/-", "such as sub/hello.weft"),
      ("a" * 300, "File name too long")],
 )  # fmt: skip
 def test_what_cannot_be_written(weft, typed, words):

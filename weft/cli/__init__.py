@@ -16,7 +16,7 @@ import click
 
 from weft import __version__
 from weft.__main__ import ASKING, Asked, Ended, interrupted
-from weft.cli.console import Missing, exit_code_of, say, show
+from weft.cli.console import Missing, call, exit_code_of, say, show
 from weft.codes.rows import INTERNAL, INTERRUPTED, MISSING, InternalError
 from weft.errors import WeftError, did_you_mean, fitting, is_out_of_memory, out_of_memory, visible
 from weft.platform import system
@@ -108,7 +108,8 @@ class _LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            hint = did_you_mean(args[0], COMMANDS) or f"commands: {', '.join(COMMANDS)}"
+            hint = f"to play it: {call('run', args[0])}" if os.path.isfile(args[0]) else None
+            hint = hint or did_you_mean(args[0], COMMANDS) or f"commands: {', '.join(COMMANDS)}"
             ctx.fail(f'there is no command "{args[0]}" ({hint})')
         return super().resolve_command(ctx, args)
 

@@ -32,6 +32,12 @@ def call(*args: str | os.PathLike[str]) -> str:
     return " ".join([program, *(system.quoted(str(arg)) for arg in args)])
 
 
+def named(path: str | os.PathLike[str]) -> str:
+    """A path as a command line takes it: what begins like an option is preceded by its folder."""
+    name = os.fspath(path)
+    return os.path.join(os.curdir, name) if name.startswith("-") else name
+
+
 _COLOURS = {"error": "red", "warning": "yellow"}
 
 
@@ -147,8 +153,9 @@ def new_path(file: str) -> Path:
     """The path of a patch that is to be called `file`. Raises Missing if it is taken: nothing is ever overwritten."""
     from weft.syntax.scanner import ENDING  # and with it all operators, which most of what is told does not need
 
-    if os.path.isdir(file) or not os.path.basename(file):
-        example = os.path.join(file, "hello" + ENDING)
+    if os.path.isdir(file) or os.path.basename(file) in ("", "-"):  # elsewhere, - is what is piped in
+        folder = os.path.dirname(file) if os.path.basename(file) == "-" else file
+        example = os.path.join(folder, "hello" + ENDING)
         raise Missing(f"{file or 'the empty name'} is not the name of a file (name one, such as {example})")
     path = Path(file if file.endswith(ENDING) else file + ENDING)
     if not os.path.isdir(path.parent):

@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from weft.cli.arguments import shipped_patches
-from weft.cli.console import Missing, call, make_folder, new_path, output, say, write_file
+from weft.cli.console import Missing, call, make_folder, named, new_path, output, say, write_file
 from weft.cli.help import width
 from weft.contexts import context_table
 from weft.errors import did_you_mean, visible, visible_lines
@@ -112,6 +112,6 @@ def _copy(path: Path, target: Path) -> None:
         write_file(place, contents[place])
     read = [str(place) for place in contents if place != target]
     others = f", with {', '.join(read)}" if read else ""
-    output(visible_lines(f"{target} is copied{others}. Now play it:\n\n    {call('run', target)}\n"))
+    output(visible_lines(f"{target} is copied{others}. Now play it:\n\n    {call('run', named(target))}\n"))
 
 

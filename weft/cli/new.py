@@ -7,7 +7,7 @@ from importlib import resources
 import click
 from click.shell_completion import CompletionItem
 
-from weft.cli.console import call, new_path, output, write_file
+from weft.cli.console import call, named, new_path, output, write_file
 from weft.errors import visible_lines
 
 
@@ -22,7 +22,7 @@ def command(wanted: str) -> None:
     """Write FILE, a commented patch to begin with. The ending .weft may be left out."""
     path = new_path(wanted)
     write_file(path, starter())
-    words = f"{path} is written. Now play it, and change it while it plays:\n\n    {call('run', path)}\n"
+    words = f"{path} is written. Now play it, and change it while it plays:\n\n    {call('run', named(path))}\n"
     output(visible_lines(words))
 
 
