@@ -210,7 +210,7 @@ class _WarpParam(_WarpType):
                    " first window is and stays.")
 @click.option("--warp", "warps", type=_WarpParam(), metavar=_WarpParam.name, multiple=True,
               help="How the picture of a window lies on the wall: turn, flip, pin, brightness, black, blend-left …, "
-              "gamma. W pins it by hand, and what it does is kept beside the patch.")
+              "gamma, mask. W pins it by hand, and what it does is kept beside the patch.")
 @click.option("--show-source", is_flag=True, help="The text that plays is over the picture; V hides and shows it.")
 @click.option("--source-corner", type=click.Choice(CORNERS), default=CORNERS[0], show_default=True,
               help="Where the text is over the picture.")
