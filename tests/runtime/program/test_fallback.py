@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -18,6 +19,7 @@ from weft.backends.metal.backend import MetalVisual
 from weft.backends.select import choose
 from weft.errors import Source, WeftError
 from weft.runtime.compiling.stages import Request, build
+from weft.runtime.program import drivers
 from weft.runtime.program.assignment import Change
 from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.coordinator import TickResult
@@ -345,6 +347,26 @@ def test_a_backend_that_fails_to_make_a_subgraph_ready_is_passed_over(
     words = "it could not be loaded there (KeyError: 'loop'), which is a bug in that backend"
     assert told == [f"visual/display runs on native, not card_visual: {words}"]
     assert play(loader, loaded, range(3)) == counted(staged("native"), 3)
+
+
+@pytest.mark.parametrize("bridges", [False, True])
+def test_a_driver_that_hangs_keeps_no_program_from_being_shown(monkeypatch: pytest.MonkeyPatch, bridges: bool) -> None:
+    loader, ended = staged(), threading.Event()
+    card = loader.assignment.left("visual")[0]
+    monkeypatch.setattr(type(card.backend), "compile_subgraph", lambda *_: ended.wait())
+    monkeypatch.setattr(drivers, "MOST_SECONDS", 0.05)
+    try:
+        made = loader.translate(built(COUNTING))
+        if bridges:  # the processor draws until the device is ready
+            made = replace(made, units=tuple(replace(unit, bridges=True, code_of="native") for unit in made.units))
+        loaded = loader.prepare(made, SIZE)
+        assert running(loader, loaded) == "native"
+        bridged(loader, loaded)
+        told = [(change.origin, change.target, change.reason) for change in loader.assignment.changes()]
+        assert told == [("card_visual", "native", "its driver has not made a program ready in 0.05 seconds")]
+        assert play(loader, loaded, range(3)) == counted(staged("native"), 3)
+    finally:
+        ended.set()
 
 
 def test_a_subgraph_that_nothing_can_make_ready_is_an_error_in_words(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from weft.errors import WeftError
 from weft.runtime.program.assignment import reason_of
 from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.coordinator import ProgramRunner, RunningSubgraph
+from weft.runtime.program.drivers import made_ready
 from weft.runtime.program.program import LoadedProgram, ProgramLoader, memories_for
 
 
@@ -122,7 +123,7 @@ def _moved(loader: ProgramLoader, loaded: LoadedProgram, part: RunningSubgraph) 
         if candidate.choice.is_cpu:
             break
         try:
-            compiled = candidate.backend.compile_subgraph(candidate.coded(part.unit), env, loaded.runner)
+            compiled = made_ready(candidate.backend, candidate.coded(part.unit), env, loaded.runner)
             candidate.backend.allocate(compiled, [part.compiled])
         except DeviceLostError as failure:
             loader.assignment.lose(candidate.backend, failure.reason)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -33,6 +34,7 @@ from weft.recently_used import RecentlyUsed
 from weft.runtime.program.assignment import BackendAssignment, BackendSlot, reason_of
 from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.coordinator import ProgramRunner, RunningSubgraph
+from weft.runtime.program.drivers import made_ready
 from weft.runtime.program.files import stat_media
 
 # The tier of the code that is made in the background.
@@ -392,7 +394,9 @@ class ProgramLoader:
         self, unit: Unit, backend: Backend, program: CompiledProgram, env: Env, runner: ProgramRunner
     ) -> RunningSubgraph:
         """A unit of a program on a backend, with fewer pixels if necessary until it is fast there. Raises WeftError."""
-        made = RunningSubgraph(unit, backend, backend.compile_subgraph(unit, env, runner))
+        # A film waits for its driver, and a trial has none.
+        make = backend.compile_subgraph if self.offline or self.rehearses else partial(made_ready, backend)
+        made = RunningSubgraph(unit, backend, make(unit, env, runner))
         if not self.bridges or self.rehearses or backend.tier(made.compiled) != 1 or not _sweeps(unit, program):
             return made
         level = self.assignment.level(unit, _shape(unit, program, env.size), 1 / program.settings["fps"])
