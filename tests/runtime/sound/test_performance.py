@@ -6,11 +6,13 @@ from __future__ import annotations
 import json
 import math
 import os
+import random
 import signal
 import subprocess
 import time
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -21,6 +23,9 @@ from tests.support.sound import RATE, Samples, SoundServer, eventually, frequenc
 from weft.backends.base import Values, as_array
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.hands.inputs import Inputs
+from weft.runtime.hands.midi import MidiController
+from weft.runtime.hands.midi_messages import MidiMessage
+from weft.runtime.hands.midi_ports import MidiEvent, MidiInput
 from weft.runtime.live.events import EventLog, Reporter
 from weft.runtime.live.session import Limits, Session
 from weft.runtime.live.transition import TransitionPolicy
@@ -200,6 +205,71 @@ def test_a_sound_that_takes_long_to_load_enters_on_a_later_beat_with_its_picture
         beat = round(left[change] * 2 * 64 * 4) / 4
         assert screen.frames[behind][0] >= beat
         assert sum(moment >= beat for moment in screen.frames[before]) <= 1
+
+
+class Sequencer(Saves):
+    """Sends a MIDI clock whose tempo jumps a while after each save, and whose ticks jitter."""
+
+    TEMPOS = 90.0, 160.0, 110.0, 140.0
+
+    def __init__(self, session: Session, texts: dict[int, str]) -> None:
+        super().__init__(session, texts)
+        self._chance = random.Random(1)
+        self._received = MidiInput()
+        self._received.close()  # no port is opened
+        self._received.devices = ("sequencer",)
+        session.inputs.connect(
+            MidiController(session.clock, session.inputs.knobs, lambda words: None, self._received, follows_clock=True)
+        )
+        self._ticked = time.monotonic()
+        self._send("start")
+        self.beats: dict[int, list[float]] = {}
+        """The beat of each frame, by the level that is seen."""
+
+    def _send(self, kind: Literal["start", "clock"]) -> None:
+        moment = self._ticked + self._chance.uniform(0, 0.002)
+        self._received.events.append(MidiEvent(moment, "sequencer", MidiMessage(kind)))
+
+    def poll(self) -> None:
+        super().poll()
+        bpm = self.TEMPOS[len(self.frames) % len(self.TEMPOS)]
+        while self._ticked < time.monotonic():
+            self._send("clock")
+            self._ticked += 60 / bpm / 24
+
+    def present(self, values: Values) -> None:
+        super().present(values)
+        clock = self._session.clock
+        self.beats.setdefault(int(as_array(values)[0, 0, 0]), []).append(clock.tempo.beats.at(clock.latest.time))
+
+
+@pytest.mark.long
+def test_saves_meet_their_beats_while_the_tempo_follows_a_midi_clock(loudspeaker: SoundServer, tmp_path: Path) -> None:
+    # On its left, each sample says on which beat it is.
+    text = "#quantize 1\ndisplay({0} / 255, fract(me@time), 0)\naudio(fract(me@beats / 256) / 2, {0} / 256)\n"
+    texts = {level: text.format(level) for level in range(16, 176, 16)}
+    patch = tmp_path / "patch.weft"
+    patch.write_text(texts[16])
+    setup = Setup(str(patch))
+    session = Session(
+        SetList([patch]), Compiler.of(setup), Reporter(EventLog(None)), Inputs(), limits=Limits(60.0),
+        policy=TransitionPolicy(fade=0), sound=Sound(setup, SoundOptions()),
+    )  # fmt: skip
+    with loudspeaker.recorded(tmp_path / "heard") as file:
+        session.begin()
+        screen = Sequencer(session, texts)
+        session.run(screen)
+        time.sleep(0.2)
+        left, right = read(file).T
+    assert session.stopping == "end"
+    assert session.clock.tempo.source == "midi"
+    for before, behind in pairwise(texts):
+        (change,) = np.flatnonzero((right[:-1] == before / 256) & (right[1:] == behind / 256))
+        # A third of a second is the shortest beat here.
+        assert is_on_a_beat(left * 4 / 3, change, 1 / 3)
+        beat = round(left[change] * 2 * 256)
+        assert screen.beats[behind][0] >= beat
+        assert sum(each >= beat for each in screen.beats[before]) <= 1
 
 
 class Commands(Screen):
