@@ -107,6 +107,26 @@ def test_a_stream_that_begins_anew_is_where_the_clock_is(loader: Stage) -> None:
     assert loader.figures.blocks == 2
 
 
+@pytest.mark.parametrize("restarts", [0, 1])
+def test_after_an_interruption_it_is_where_the_clock_is(
+    loader: Stage, monkeypatch: pytest.MonkeyPatch, restarts: int
+) -> None:
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    loader.writer.write(10.0, {})
+    loader.block()
+    now += 1.5
+    seconds = 0.5 if restarts else 11.5
+    loader.writer.write(seconds, {}, restarts=restarts)
+    block = loader.block()
+    assert loader.ones.times[1] == pytest.approx(0 if restarts else seconds + LATENCY, abs=1 / RATE)
+    assert block[0] == restarts
+    assert block[-1] == 1
+    now += FRAMES / RATE
+    loader.block()
+    assert loader.ones.times[2] - loader.ones.times[1] == pytest.approx(FRAMES / RATE)
+
+
 def test_what_starts_in_the_middle_fades_in(loader: Stage) -> None:
     loader.writer.write(10.0, {})
     block = loader.block()

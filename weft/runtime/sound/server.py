@@ -83,8 +83,8 @@ class Blocks:
     thread; `fill` is for the thread of the sound device.
 
     The first sample of a stream is at the time that the player's clock will show when it is heard, so that a stream may
-    start in the middle of a performance. From then on samples are counted: sample n of the performance is at n / rate
-    seconds.
+    start in the middle of a performance; so is the first one after an interruption. From then on samples are counted:
+    sample n of the performance is at n / rate seconds.
     """
 
     def __init__(
@@ -180,6 +180,11 @@ class Blocks:
     def _place(self, heard: float) -> int:
         """The number of the block's first sample, which is heard at that moment."""
         controls = self._controls
+        if self._was_interrupted(heard) and self.sample is not None:
+            # It would be late until the player's clock has waited for it, up to a minute.
+            self._sounds = False
+            if controls.restarts == self._restarts:
+                self.sample = max(self.sample, round(controls.now(heard) * self._rate))
         if self.sample is None:
             self._restarts = controls.restarts
             self.sample = max(0, round(controls.now(heard) * self._rate))
@@ -188,6 +193,11 @@ class Blocks:
             self._restarts = controls.restarts
             self.sample = 0
         return self.sample
+
+    def _was_interrupted(self, heard: float) -> bool:
+        """Whether a block that is heard at that moment comes much later than the end of the one before. What is not
+        heard catches up by itself."""
+        return self._is_heard and self._due is not None and heard - self._due > _INTERRUPTED
 
     def _play(self, block: NDArray[np.float32], sample: int) -> SoundState:
         controls = self._controls
