@@ -182,6 +182,22 @@ def test_a_strand_at_any_number_of_points(count: int, family: Family) -> None:
     np.testing.assert_allclose(values, expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("count", [1, 5000])
+def test_no_program_is_made_while_a_picture_plays(
+    monkeypatch: pytest.MonkeyPatch, count: int, family: Family
+) -> None:
+    backend = family.visual()
+    compiled = backend.compile_subgraph(unit_of(TEXTS["read across"]), env_of(), alone())
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a frame waits for a driver")
+
+    monkeypatch.setattr(type(backend.device()[0]), "compile", refuse)
+    backend.execute_subgraph(compiled, env_of(), alone())
+    coords = {"x": np.linspace(0.01, 0.99, count), "y": 0.5}
+    assert np.isfinite(backend.get_value_at(StrandRef("trail", "v"), compiled, coords, env_of(), alone())).all()
+
+
 # --- memory -----------------------------------------------------------------------------------------------------------
 
 

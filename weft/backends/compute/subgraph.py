@@ -252,9 +252,13 @@ class ComputeCompiled(CardCompiled):
         self.memory = memory_on(device, unit.kernel.slots, shape)
         with failing(f"there is no memory for a picture of {shape[1]}×{shape[0]}"):
             self._buffers = deque(device.allocate(4 * math.prod(shape)) for _ in range(_BUFFERS))
+        # What others read of it is made ready as well, since they read it in a frame.
+        exposed = [program for ref in code.points if (program := self._reading(ref)[1]) is not None]
         if device.late:
             for program in (*self._stages, self.grid):
                 program.rehearse(device, shape)
+            for program in exposed:
+                program.rehearse(device, (1, 1))
 
     def draw(self, launch: Launch) -> ComputePicture | None:
         self.forget_record()
