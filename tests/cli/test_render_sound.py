@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -31,6 +32,13 @@ def sounding(weft):
     weft.file("picture.weft", f"{HEAD}display(me@x)\n")
     weft.file("wild.weft", f"{HEAD}audio(2 - me@time * 1e3, 0 / 0)\n")
     return weft
+
+
+def test_without_its_library_it_says_what_to_install(sounding, tmp_path):
+    (tmp_path / "soundfile.py").write_text("raise ImportError\n")
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    words = sounding.anew("render", "tone.weft", "-o", "a.wav", "--duration", "1", code=3, PYTHONPATH=paths).stderr
+    assert words == "weft: writing sound needs soundfile (pip install 'weft-live[media]')\n"
 
 
 @pytest.mark.parametrize(("ending", "backend"), [("wav", "native"), ("flac", "vector"), ("WAV", "vm")])

@@ -597,7 +597,7 @@ def _write_sound(offline: Offline, span: _RenderSpan, rate: float, path: Path) -
         try:
             import soundfile  # optional
         except ImportError as problem:
-            raise Missing("writing sound needs soundfile (pip install soundfile)") from problem
+            raise Missing(f"writing sound needs soundfile ({installs('media')})") from problem
         blocks = _heard(offline, span, rate)
         first, kind = next(blocks), path.suffix.removeprefix(".").upper()
         if kind == "FLAC" and first.shape[1] > _MOST_IN_FLAC:
