@@ -76,6 +76,15 @@ def test_a_command_misspelt(weft):
     assert 'did you mean "check"?' in weft("chek", code=2).stderr
 
 
+@pytest.mark.parametrize(
+    ("line", "variable", "wrong"),
+    [("run plain.weft --headless --frames 1", "WEFT_OSC", "x:y"), ("check plain.weft", "WEFT_ALLOW", "nowhere")],
+)
+def test_a_wrong_variable_is_named(weft, line, variable, wrong):
+    said = weft(*line.split(), code=2, **{variable: wrong}).stderr
+    assert f"Invalid value for '{variable}': '{wrong}' is " in said
+
+
 def test_a_file_in_place_of_a_command(weft):
     assert "run 'my first.weft')" in weft(weft.file("my first.weft", "display(me@x)\n").name, code=2).stderr
 

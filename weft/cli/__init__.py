@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import click
+from click.core import ParameterSource
 
 from weft import __version__
 from weft.__main__ import ASKING, Asked, Ended, interrupted
@@ -173,6 +174,8 @@ def _run(args: Sequence[str] | None) -> int:
         return result if isinstance(result, int) else 0
     except click.ClickException as failure:
         vars(failure)["message"] = visible(fitting(failure.message))
+        if isinstance(failure, click.BadParameter):
+            _name_variable(failure)
         failure.show()
         return failure.exit_code
     except (click.Abort, KeyboardInterrupt, _Requested) as failure:
@@ -201,6 +204,15 @@ def _run(args: Sequence[str] | None) -> int:
             raise
         say(f"internal error: {type(failure).__name__}: {failure}; please report it with what WEFT_DEBUG=1 adds")
         return INTERNAL
+
+
+def _name_variable(failure: click.BadParameter) -> None:
+    """Has the message name the environment variable that is wrong, and not an option that nobody typed."""
+    option, context = failure.param, failure.ctx
+    if option is None or option.name is None or context is None:
+        return
+    if context.get_parameter_source(option.name) is ParameterSource.ENVIRONMENT:
+        failure.param_hint = f"'{option.envvar}'"
 
 
 def _request(failure: BaseException) -> Ended | None:
