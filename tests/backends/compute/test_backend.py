@@ -266,6 +266,21 @@ def test_what_is_not_finite_is_found_and_begins_again(family: Family) -> None:
     assert backend.begin_again(compiled, [key]) == []
 
 
+def test_copies_of_arrays_are_waited_for(family: Family, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`weft bench` measures them so."""
+    backend = family.visual()
+    device, waits = backend.device()[0], list[int]()
+    wait = type(device).wait
+    monkeypatch.setattr(type(device), "wait", lambda self: (waits.append(1), wait(self))[1])
+    pool = backend.pool(4096)
+    source, target = (pool.take((8,), np.float32) for _ in range(2))
+    backend.upload(np.arange(8, dtype=np.float32), source)
+    pool.copy(source, target)
+    backend.sync()
+    assert waits
+    np.testing.assert_array_equal(backend.download(target), np.arange(8))
+
+
 # --- failures ---------------------------------------------------------------------------------------------------------
 
 

@@ -8,7 +8,7 @@ from weakref import ref
 from weft.backends.base import Backend, Compiled, Coordinator, DeviceInfo, Env, MemoryPool, Scope
 from weft.backends.card import CardAudio, CardBackend, CardCompute, CardSound, CardVisual, SoundCode
 from weft.backends.compute.arrays import pool_on
-from weft.backends.compute.interface import ComputeDevice, ComputeError
+from weft.backends.compute.interface import ComputeDevice, ComputeError, RemoteDevice, failing
 from weft.backends.compute.subgraph import ComputeCompiled, ComputeSounding, PictureBuffers
 from weft.backends.registry import members
 from weft.codegen.kernel import Unit
@@ -58,6 +58,10 @@ class ComputeBackend(CardBackend):
         return compiled
 
     def sync(self, scope: Scope = "device") -> None:
+        device = None if self._opened is None else self._opened[0]
+        if isinstance(device, RemoteDevice):  # copies of arrays are under way, too
+            self.guarded(lambda: waited(device))
+            return
         for each in self._compiled:
             compiled = each()
             if compiled is not None and compiled.memory.running is not None:
@@ -75,6 +79,12 @@ class ComputeBackend(CardBackend):
             return self.device()[0]
         except ComputeError:
             return None
+
+
+def waited(device: RemoteDevice) -> None:
+    """Waits until a device has done all that was asked of it. Raises ComputeError."""
+    with failing("what was asked of the device fails"):
+        device.wait()
 
 
 class ComputeAudio(CardAudio, ComputeBackend):
