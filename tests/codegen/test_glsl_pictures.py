@@ -3,6 +3,7 @@ and of loops."""
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import replace
 from functools import cache
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.gl import GlExecutor, Graphics, embedded_graphics, graphics
+from tests.support.gl import GlExecutor, Graphics, embedded_graphics, graphics, that_computes
 from tests.support.parity.cases import Case, case_of, case_of_seed
 from tests.support.parity.rule import Outcome, compare, off_share
 from tests.support.parity.shrink import report
@@ -20,6 +21,7 @@ from tests.support.tolerances import OFF_SHARE
 from weft.backends.launch import Launch, StateMemory
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen import glsl
+from weft.codegen.clike.body import emit
 from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.glsl import fragment, over_picture, points
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS
@@ -28,7 +30,7 @@ from weft.errors import Source
 from weft.names import StrandRef
 from weft.runtime.compiling.stages import Request, build
 
-__all__ = ["embedded_graphics", "graphics"]
+__all__ = ["embedded_graphics", "graphics", "that_computes"]
 
 # Each takes a fifth of a second: two shaders, which the driver compiles again. `WEFT_PARITY=20000` tries this many
 # others.
@@ -55,6 +57,30 @@ def test_generated_programs_show_what_the_reference_shows(start: int, graphics: 
         executor = GlExecutor(graphics)
         pytest.fail(f"programs {seeds}\n" + report(case, executor, outcome, f"program {seed} on glsl"), pytrace=False)
     assert off_share(outcomes) <= OFF_SHARE
+
+
+class Sharing(glsl.Glsl):
+    """Shares all that can be shared, whether it saves anything or not."""
+
+    @property
+    def worth_sharing(self) -> float:
+        return -math.inf
+
+
+@pytest.mark.parametrize("start", all_but(1, range(FIRST, FIRST + COUNT, CHUNK)))
+@pytest.mark.usefixtures("that_computes")
+def test_what_columns_and_rows_of_squares_share_shows_the_same(start: int, graphics: Graphics) -> None:
+    failures, shared = [], 0
+    for seed in range(start, start + CHUNK):
+        case = replace(case_of_seed(seed), packed=True)
+        program = emit(case.kernel, Sharing(tile=glsl.TILE), packed=True)
+        if "barrier();" in program.text:
+            shared += 1
+            outcome = compare(case, GlExecutor(graphics, Sharing(tile=glsl.TILE)))
+            if outcome.unexplained:
+                failures.append(report(case, GlExecutor(graphics), outcome, f"program {seed} in squares"))
+    assert failures == []
+    assert shared > CHUNK / 4
 
 
 @pytest.mark.parametrize(

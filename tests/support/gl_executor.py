@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -18,6 +18,8 @@ from weft.backends.gl.offscreen import offscreen
 from weft.backends.gl.programs import LinkedPrograms
 from weft.backends.launch import Floats, Launch, StateMemory, channels, check_picture
 from weft.codegen import essl, glsl
+from weft.codegen.clike.body import emit
+from weft.codegen.clike.shader import Shader
 from weft.codegen.kernel import Kernel
 
 
@@ -27,8 +29,10 @@ class GlExecutor:
     name = "gl"
     widest = np.float32
 
-    def __init__(self, graphics: Graphics | None = None) -> None:
-        """Raises GraphicsError without OpenGL."""
+    def __init__(self, graphics: Graphics | None = None, language: glsl.Glsl | None = None) -> None:
+        """Pixels are computed by programs in a `language`; without one they are drawn, as outputs are. Raises
+        GraphicsError without OpenGL."""
+        self._language = language
         self._graphics = graphics or offscreen()
         self._programs = LinkedPrograms(self._graphics)
         self._sources = PictureTextures(self._graphics)
@@ -38,7 +42,7 @@ class GlExecutor:
         return None
 
     def load(self, kernel: Kernel, codes: Mapping[bool, object] = NOTHING) -> GlExecutable:
-        return GlExecutable(kernel, self._programs, self._sources, self._memories)
+        return GlExecutable(kernel, self._programs, self._sources, self._memories, self._language)
 
 
 class GlExecutable:
@@ -53,8 +57,10 @@ class GlExecutable:
         programs: LinkedPrograms,
         sources: PictureTextures,
         memories: WeakKeyDictionary[StateMemory, GlMemory],
+        language: glsl.Glsl | None,
     ) -> None:
         self.kernel = kernel
+        self._language = language
         self._programs = programs
         self._graphics = programs.graphics
         self._sources = sources
@@ -90,11 +96,15 @@ class GlExecutable:
 
     def _pass(self, packed: bool) -> DrawPass:
         if packed not in self._passes:
-            write = essl.over_picture if self._graphics.about.embedded else glsl.over_picture
-            shaders = write(self.kernel, packed).shaders  # type: ignore[operator]
             with self._graphics.drawing():
-                self._passes[packed] = DrawPass.of(self._programs, self.kernel, shaders)
+                self._passes[packed] = DrawPass.of(self._programs, self.kernel, self._shaders(packed))
         return self._passes[packed]
+
+    def _shaders(self, packed: bool) -> Sequence[Shader]:
+        if packed and self._language is not None:
+            return [emit(self.kernel, self._language, packed)]
+        write = essl.over_picture if self._graphics.about.embedded else glsl.over_picture
+        return write(self.kernel, packed).shaders  # type: ignore[operator,no-any-return]
 
     def _stages(self, shape: tuple[int, int]) -> Stages:
         with self._graphics.drawing():

@@ -121,6 +121,14 @@ TILED = {
     ),
     "seen through": "display(me@x, me@y, 0.5, fract(me@time * 7))\n",
     "no number": "display(0 / floor(me@x * 2), me@y, 2)\n",
+    "shares columns and rows": (
+        "row = sin(me@y * 40 + me@time) * cos(me@y * 13)\ncolumn = exp(sin(me@x * 50)) / 3\n"
+        "checks = if column > 0.4 then hash(floor(me@y * 9), 3) else 0\ndisplay(row * column, checks, column * me@y)\n"
+    ),
+    "has names of what is shared": (
+        "lane = sin(me@y * 40) * exp(me@y)\ncolumns_floats = exp(sin(me@x * 50))\nown_rows_floats = lane * 0.5 + me@x\n"
+        "at = columns_floats + me@y\nbarrier = sin(own_rows_floats)\ndisplay(at, barrier, lane)\n"
+    ),
     "loops too long": (
         "spindle s() :: o { out o = 0\nfor i in (0 to 1e6 * me@y) { o = o + me@x / 1e5 } }\n"
         "s()::n<v>\ndisplay(n@v)\n"

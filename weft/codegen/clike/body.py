@@ -18,6 +18,7 @@ from weft.codegen.clike.fields import FEW, NumberedKernel
 from weft.codegen.clike.language import (
     CodeLine, FrameBlock, Identifiers, Language, ProgramParts, Type, identifier, remark
 )
+from weft.codegen.clike.lines import LinePlan, LineValue
 from weft.codegen.clike.pieces import pieces_of
 from weft.codegen.clike.prelude import NEAR
 from weft.codegen.clike.reads import LEAVES, ExternalRead, VariablePlan, read_program
@@ -244,6 +245,8 @@ _FEW_WAVES: Mapping[str, str] = MappingProxyType({"sinpi": "sin", "cospi": "cos"
 # What is true of numbers where an order is not.
 _OPPOSITES: Mapping[str, str] = MappingProxyType({"lt": ">=", "le": ">", "gt": "<=", "ge": "<"})
 
+_NO_LINES = LinePlan()
+
 # The reciprocals of larger divisors, and of those below 1 over it, may be 0 or infinite.
 _MOST_DIVISOR = 2.0**120
 
@@ -260,15 +263,17 @@ class ShaderWriter:
     """Writes the statements of one program. `parts` collects what they refer to."""
 
     def __init__(
-        self, language: Language, parts: ProgramParts, program: Section, prologue: Section, numbers: Sequence[float]
-    ) -> None:
+        self, language: Language, parts: ProgramParts, program: Section, prologue: Section, numbers: Sequence[float],
+        lines: LinePlan = _NO_LINES,
+    ) -> None:  # fmt: skip
         """`numbers` are the values of those inputs, by their places."""
         self.language = language
         self.parts = parts
         self.program = program
         self.prologue = prologue
         self.numbers = numbers
-        self.plan = VariablePlan(program, language.has_fract)
+        self.lines = lines
+        self.plan = VariablePlan(program, language.has_fract, lines.shared)
         given = (text for name, _ in parts.kernel.coords for text in (f"me_{name}", f"all_{name}"))
         targets = (f"values_{at}" for at in range(1, len(parts.kernel.outputs)))
         own = ("frame", "main", "stopped", "met_limit", *given, *targets)
@@ -283,6 +288,8 @@ class ShaderWriter:
         if parts.packed and language.coarse_sines is not None:
             self._coarse, parts.limits = coarse_waves(program, numbers)
         self.depth = 0
+        self._along = ""
+        """The variable that is written, if it changes along one axis."""
         self._budget: str | None = None
         """The variable that counts the steps of the nest that is being written."""
         self._variables: dict[Node, str] = {}
@@ -308,9 +315,12 @@ class ShaderWriter:
                 self._write_cell(node, *self.language.cells)
             elif node in self.plan.kept:
                 name, text = self.name_of(node), self.made(node).text
+                if (axis := self.lines.axes.get(node)) is not None:
+                    self.parts.lines[name] = LineValue(axis, node.kind, node in self.lines.shared)
+                    self._along = name
                 self.cite(node)
                 self.line(self.language.declared(node.kind, name, text), node)
-                self._variables[node] = name
+                self._variables[node], self._along = name, ""
 
     def _write_cell(self, node: Node, folded: str, below: str) -> None:
         """Writes the corner of a cell as a whole number, after a place in as many bits."""
@@ -336,7 +346,7 @@ class ShaderWriter:
     def line(self, text: str, node: Node | None = None) -> None:
         note = self.plan.owners.get(node) if node is not None else None
         place = f"{note.source}:{note.line}" if note is not None and note.line else ""
-        self.parts.body.append(CodeLine(text, self.depth, place))
+        self.parts.body.append(CodeLine(text, self.depth, place, self._along))
 
     # Loops.
 
@@ -778,7 +788,9 @@ def _frame(languages: Sequence[Language]) -> FrameBlock:
 def _forms(
     languages: Sequence[Language], parts: ProgramParts, program: Section, prologue: Section, numbers: Sequence[float]
 ) -> list[Callable[[], Shader]]:
-    write_program(ShaderWriter(languages[0], parts, program, prologue, numbers))
+    least = min(each.worth_sharing for each in languages)
+    lines = LinePlan.of(program, least) if least < inf else _NO_LINES
+    write_program(ShaderWriter(languages[0], parts, program, prologue, numbers, lines))
     forms = [(language, parts.frame.copy(), set(parts.helpers)) for language in languages]
 
     def form(language: Language, frame: FrameBlock, helpers: set[str]) -> Shader:

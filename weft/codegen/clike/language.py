@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from weft.codegen.clike.expressions import ExpressionText, applied, choice
+from weft.codegen.clike.lines import LineValue
 from weft.codegen.clike.prelude import PRELUDE, bits_text, called_in, loops_in, real_text, without_loops
 from weft.codegen.clike.shader import Bound, Kind, Shader, Source, Uniform
 from weft.codegen.kernel import Kernel
@@ -107,11 +108,13 @@ class FrameBlock:
 
 @dataclass(frozen=True, slots=True)
 class CodeLine:
-    """A line of a program: its text, its indentation, and its place in the patch, if it has one."""
+    """A line of a program: its text, its indentation, and its place in the patch, if it has one; and the name of the
+    variable that it computes if that is one of `ProgramParts.lines`."""
 
     text: str
     depth: int = 0
     place: str = ""
+    value: str = ""
 
 
 @dataclass(slots=True)
@@ -132,6 +135,8 @@ class ProgramParts:
     external_reads: dict[str, Bound] = field(default_factory=dict)
     coords: list[str] = field(default_factory=list)
     """The base coordinates that are read."""
+    lines: dict[str, LineValue] = field(default_factory=dict)
+    """The variables that change along one axis, where the program may share them (see `LinePlan`)."""
     helpers: set[str] = field(default_factory=set)
     targets: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Names for the targets of the new values of image slots, one for each plane, by the keys of the slots."""
@@ -211,6 +216,12 @@ class Language(ABC):
     """What is after each field of the block of uniforms."""
     words: ClassVar[Mapping[str, str]] = {}
     """Translations of the words of the prelude, and of the names of functions."""
+
+    @property
+    def worth_sharing(self) -> float:
+        """How many additions it has to save each pixel that what changes along one axis is computed once for each
+        column or row of a square (see `LinePlan`); infinite if its programs cannot do that."""
+        return math.inf
 
     @property
     def taken(self) -> frozenset[str]:

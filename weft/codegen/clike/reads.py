@@ -83,8 +83,8 @@ def _parts(strand: Node) -> set[Node]:
 
 # The values of a kernel as one graph, with their names in the patch.
 #
-# Values that change by column or by row are computed at every element: a graphics card would gain nothing from tables
-# of them. The launch prologue computes the constant and the frame section, in double precision.
+# Values that change by column or by row are computed at every element, unless a program over squares of pixels shares
+# them (see `LinePlan`). The launch prologue computes the constant and the frame section, in double precision.
 
 # The sections that become one, operands first.
 _MERGED = (Rate.COLUMN, Rate.ROW, Rate.ELEMENT)
@@ -165,10 +165,10 @@ def _owners(program: Section) -> dict[Node, Note]:
 
 class VariablePlan:
     """How the nodes of a program are written, in a language that may have a function for x − floor(x). The plan depends
-    on the place of each node and its users."""
+    on the place of each node and its users. The `shared` ones get a variable in any case."""
 
-    def __init__(self, program: Section, has_fract: bool) -> None:
-        self.kept: set[Node] = set()
+    def __init__(self, program: Section, has_fract: bool, shared: Set[Node] = frozenset()) -> None:
+        self.kept: set[Node] = {*shared}
         """The nodes that get a variable of their own."""
         self.in_place: dict[Node, Node] = {}
         """Those of them that are the new value of a carried value take the variable of that value, which is not read

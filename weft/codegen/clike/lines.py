@@ -1,0 +1,172 @@
+"""What a program over squares of pixels computes once for each column and each row of a square.
+
+A thread for each column, and one for each row, compute these values before all others; the pixels read them from the
+memory that the threads of a square share. The others wait meanwhile, so a program does this only where it saves more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from weft.codegen.values import Node, Section, with_bodies
+from weft.ops import OPS
+
+Axis: TypeAlias = Literal["x", "y"]
+
+AXES: tuple[Axis, ...] = ("x", "y")
+
+# In additions: what costs less than this, pixels compute again, and what it costs them to read a value.
+_WORTH_READING = 2
+_READING = 1
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+class LineValue(NamedTuple):
+    """A variable that changes along one axis: its axis and its type. If it is not `shared`, the pixels that need it
+    compute it again."""
+
+    axis: Axis
+    kind: Literal["float", "bool", "u32"]
+    shared: bool
+
+
+@dataclass(frozen=True)
+class LinePlan:
+    """The values of a program that change along one axis, and those of them that pixels read."""
+
+    axes: Mapping[Node, Axis] = field(default_factory=dict)
+    shared: frozenset[Node] = frozenset()
+
+    @classmethod
+    def of(cls, program: Section, least: float) -> LinePlan:
+        """The plan of a program over a picture; empty where it saves each pixel less than this, in additions."""
+        axes = _axes(program.nodes)
+        crossing = _crossing(program, axes)
+        again: dict[Node, float] = {}
+        """What it costs to compute a value from shared ones."""
+        shared = set()
+        for node in axes:
+            again[node] = _cost(node) + sum(again.get(arg, 0) for arg in node.args)
+            if node in crossing and node.kind != "bool" and again[node] >= _WORTH_READING:
+                shared.add(node)
+                again[node] = 0
+        saved = sum(map(_cost, _below(shared)))
+        return cls(axes, frozenset(shared)) if shared and saved - _READING * len(shared) >= least else cls()
+
+
+def _axes(nodes: Iterable[Node]) -> dict[Node, Axis]:
+    """Those of some nodes, operands first, that are computed from the coordinate of one axis alone."""
+    found: dict[Node, Axis] = {}
+
+    def along(node: Node) -> set[str]:
+        """The axes along which an operand changes."""
+        if node in found:
+            return {found[node]}
+        match node.op:
+            case "const" | "u32" | "scalar":
+                return set()
+            case "line" if node.attr.key in AXES:
+                return {node.attr.key}
+        return set(AXES)
+
+    for node in nodes:
+        if node.op in OPS:
+            match [*set[str]().union(*map(along, node.args))]:
+                case ["x" | "y" as axis]:
+                    found[node] = axis
+    return found
+
+
+def _crossing(program: Section, axes: Mapping[Node, Axis]) -> set[Node]:
+    """Those of these values that others need, or that a truth is made of which others need: truths are not shared."""
+    found = {*program.outputs, *(store.value for store in program.stores)} & axes.keys()
+    for node in with_bodies(program.nodes):
+        if node not in axes:
+            found.update(arg for arg in (*node.args, *_carried(node)) if arg in axes)
+    for node in reversed([*axes]):
+        if node in found and node.kind == "bool":
+            found.update(arg for arg in node.args if arg in axes)
+    return found
+
+
+def _carried(node: Node) -> Sequence[Node]:
+    return node.attr.following if node.op == "loop" else ()
+
+
+def _cost(node: Node) -> int:
+    return OPS[node.op].cost if node.op in OPS else 0
+
+
+def _below(nodes: Iterable[Node]) -> set[Node]:
+    """Some values, and all that they are computed from."""
+    found: set[Node] = set()
+    todo = list(nodes)
+    while todo:
+        node = todo.pop()
+        if node not in found:
+            found.add(node)
+            todo += node.args
+    return found
+
+
+class Statement(Protocol):
+    """A line of a program, and the name of the variable that it computes if that changes along one axis."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def value(self) -> str: ...
+
+
+StatementT = TypeVar("StatementT", bound=Statement)
+
+
+@dataclass(frozen=True)
+class SplitBody(Generic[StatementT]):
+    """The statements of a program: those that come before all others, for each axis, and those of the pixels; and for
+    each axis, the variables that these read from the former."""
+
+    before: Mapping[Axis, Sequence[StatementT]]
+    pixels: Sequence[StatementT]
+    shared: Mapping[Axis, Sequence[str]]
+
+
+def split(
+    statements: Sequence[StatementT], values: Mapping[str, LineValue], ends: Iterable[str]
+) -> SplitBody[StatementT]:
+    """Splits the statements of a program, whose variables along an axis are these, and whose last lines are `ends`."""
+    computed: dict[str, list[str]] = {}
+    for each in statements:
+        if each.value:
+            computed.setdefault(each.value, []).append(each.text)
+
+    def read_by(texts: Iterable[str], also_for_shared: bool) -> set[str]:
+        """The variables along an axis that some texts read, and those that these are computed from."""
+        found: set[str] = set()
+        todo = list(texts)
+        while todo:
+            for name in _words(todo.pop()) - found:
+                if name in values:
+                    found.add(name)
+                    todo += computed[name] if also_for_shared or not values[name].shared else ()
+        return found
+
+    at_pixels = read_by([*(each.text for each in statements if not each.value), *ends], also_for_shared=False)
+    own = {name for name in at_pixels if not values[name].shared}
+    before, shared = dict[Axis, list[StatementT]](), dict[Axis, list[str]]()
+    for axis in AXES:
+        shared[axis] = [name for name in values if name in at_pixels - own and values[name].axis == axis]
+        first = {*shared[axis]}
+        first |= read_by((text for name in shared[axis] for text in computed[name]), also_for_shared=True)
+        before[axis] = [each for each in statements if each.value in first]
+    return SplitBody(before, [each for each in statements if not each.value or each.value in own], shared)
+
+
+def _words(text: str) -> set[str]:
+    """The names in a line that is no comment."""
+    return set() if text.startswith("//") else {*_WORD.findall(text)}
