@@ -323,6 +323,19 @@ def test_a_frame_that_fails_is_not_remembered(graphics: Graphics) -> None:
     assert shown(True) == shown(False)
 
 
+def test_a_card_is_asked_for_the_fence_of_the_last_frame(graphics: Graphics, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graphics, "about", replace(graphics.about, renderer="a card"))
+    backend, runner = GlVisual(graphics), ProgramRunner(ContextTable())
+    compiled = ready(backend, unit_of(RECORDED["the time"]), runner)
+    for tick in range(1, 5):
+        backend.execute_subgraph(compiled, moment(tick), runner)
+        if tick == 3:  # something else follows
+            graphics.barrier()
+        backend.sync()
+        with graphics.drawing():
+            assert graphics.fences.is_passed(compiled._under_way._fences[-1])
+
+
 def test_few_frames_are_under_way_and_their_fences_go_with_them(graphics: Graphics) -> None:
     from weft.backends.gl.graphics import GL
 

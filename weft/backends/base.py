@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
 from operator import attrgetter, itemgetter
+from struct import Struct
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias
 
@@ -251,19 +252,20 @@ class UniformReader:
         own += ["width", "height"] if len(own) == 1 else []
         given += given if len(given) == 1 else []
         self.names = (*own, *given)
-        """Those that `read` gives, in its order, and perhaps others."""
+        """Those that `packed` gives, in its order, and perhaps others."""
         self._fields = attrgetter(*(_OWN[name] for name in own)) if own else lambda env: ()
         self._items = itemgetter(*given) if given else lambda inputs: ()
         self._has_items = BPM not in given
+        self._pack = Struct(f"{len(self.names)}d").pack
 
-    def read(self, env: Env) -> tuple[float, ...]:
-        """Their values."""
+    def packed(self, env: Env) -> bytes:
+        """Their values, in double precision, in one row."""
         if self._has_items and env.seen is None:
             try:
-                return (*self._fields(env), *self._items(env.inputs))
+                return self._pack(*self._fields(env), *self._items(env.inputs))
             except KeyError:  # of an input that is absent
                 pass
-        return tuple(map(env.uniform, self.names))
+        return self._pack(*map(env.uniform, self.names))
 
 
 class Compiled(Protocol):

@@ -8,7 +8,6 @@ import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from ctypes import c_double, c_int64
-from struct import Struct
 from typing import Any, Final, TypeAlias
 
 from weft.backends.base import Env, PictureHandle, UniformReader
@@ -209,9 +208,9 @@ class FrameRecord:
         """The calls that it makes."""
         self._fillers = machine.fillers
         self._block = block
-        self._read = uniforms.read
+        self.inputs = uniforms.packed
+        """Gives what a frame is computed from, by its bits: its uniforms, and the time if anything depends on it."""
         self._call = call
-        self._pack = Struct(f"{len(uniforms.names)}d").pack
         given = (c_double * max(1, len(uniforms.names)))()
         self._given = memoryview(given).cast("B")[: 8 * len(uniforms.names)]
         """What a frame is computed from, for machine code."""
@@ -251,10 +250,6 @@ class FrameRecord:
         """Makes these calls from now on."""
         self.calls = calls
         self._record[_AT["calls"]], self._record[_AT["calls_count"]] = ctypes.addressof(calls.words), calls.count
-
-    def inputs(self, env: Env) -> bytes:
-        """What a frame is computed from, by its bits: its uniforms, and the time if anything depends on it."""
-        return self._pack(*self._read(env))
 
     def is_ready(self, memory: StateMemory) -> bool:
         """Whether it has been made ready for the next frame of a memory."""

@@ -147,9 +147,9 @@ class FenceCalls:
     def passes_soon(self, fence: int) -> bool:
         """Whether all before a fence is done within a moment, which is waited for. A driver that waits itself may
         sleep, and wake up later than a short frame takes."""
-        until = time.perf_counter_ns() + _SOON
-        while not self.is_passed(fence):
-            if time.perf_counter_ns() > until:
+        until, wait, now = time.perf_counter_ns() + _SOON, self._wait, time.perf_counter_ns
+        while wait(fence, 0, 0) not in _PASSED:
+            if now() > until:
                 return False
         return True
 
@@ -403,13 +403,15 @@ class Graphics:
 
     def finish(self) -> None:
         """Waits until all commands have finished."""
+        fence, entries = self._last
+        # Behind a frame that nothing has followed, there is a fence already; a driver would make another one now. What
+        # has passed it has not failed. A driver without a card needs the processor meanwhile.
+        if fence and entries == self.entries and not self.about.software:
+            with self._hidden:
+                if self.fences.passes_soon(fence):
+                    return
         with self.drawing():
-            fence, entries = self._last
-            # Behind a frame that nothing has followed, there is a fence already; a driver would make another one now. A
-            # driver without a card needs the processor meanwhile.
-            is_behind = fence and entries + 1 == self.entries and not self.about.software
-            if not is_behind or not self.fences.passes_soon(fence):
-                GL.glFinish()
+            GL.glFinish()
 
     def end_frame(self, fence: int) -> None:
         """All commands for drawing until now are a frame, which has this fence."""

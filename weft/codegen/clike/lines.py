@@ -113,7 +113,7 @@ def _below(nodes: Iterable[Node]) -> set[Node]:
     return found
 
 
-class Statement(Protocol):
+class BodyLine(Protocol):
     """A line of a program, and the name of the variable that it computes if that changes along one axis."""
 
     @property
@@ -123,22 +123,22 @@ class Statement(Protocol):
     def value(self) -> str: ...
 
 
-StatementT = TypeVar("StatementT", bound=Statement)
+LineT = TypeVar("LineT", bound=BodyLine)
 
 
 @dataclass(frozen=True)
-class SplitBody(Generic[StatementT]):
+class SplitBody(Generic[LineT]):
     """The statements of a program: those that come before all others, for each axis, and those of the pixels; and for
     each axis, the variables that these read from the former."""
 
-    before: Mapping[Axis, Sequence[StatementT]]
-    pixels: Sequence[StatementT]
+    before: Mapping[Axis, Sequence[LineT]]
+    pixels: Sequence[LineT]
     shared: Mapping[Axis, Sequence[str]]
 
 
 def split(
-    statements: Sequence[StatementT], values: Mapping[str, LineValue], ends: Iterable[str]
-) -> SplitBody[StatementT]:
+    statements: Sequence[LineT], values: Mapping[str, LineValue], ends: Iterable[str]
+) -> SplitBody[LineT]:
     """Splits the statements of a program, whose variables along an axis are these, and whose last lines are `ends`."""
     computed: dict[str, list[str]] = {}
     for each in statements:
@@ -158,7 +158,7 @@ def split(
 
     at_pixels = read_by([*(each.text for each in statements if not each.value), *ends], also_for_shared=False)
     own = {name for name in at_pixels if not values[name].shared}
-    before, shared = dict[Axis, list[StatementT]](), dict[Axis, list[str]]()
+    before, shared = dict[Axis, list[LineT]](), dict[Axis, list[str]]()
     for axis in AXES:
         shared[axis] = [name for name in values if name in at_pixels - own and values[name].axis == axis]
         first = {*shared[axis]}
