@@ -60,6 +60,13 @@ def test_nothing_is_shared_that_saves_too_little() -> None:
     assert plan_of(text, 20) == LinePlan()
 
 
+def test_what_takes_much_memory_is_shared_where_it_saves_most() -> None:
+    names = [f"a{at}" for at in range(150)]
+    cheap = [f"{name} = (me@x + {at}) * {at + 3} - {at + 5}" for at, name in enumerate(names)]
+    text = "\n".join([*cheap, "b = exp(sin(me@y * 9))", f"display(b * me@x + {' * me@y + '.join(names)})"])
+    assert [node.op for node in plan_of(text).shared] == ["exp"]
+
+
 def test_statements_are_split() -> None:
     values = {
         "column": LineValue("x", "float", True), "inner": LineValue("x", "float", False),
@@ -68,7 +75,8 @@ def test_statements_are_split() -> None:
     }  # fmt: skip
     body = [
         CodeLine("// 1: inner", value="inner"), CodeLine("float inner = me_x * 2.0;", value="inner"),
-        CodeLine("float column = sin(inner);", value="column"), CodeLine("uint row = top(me_y);", value="row"),
+        CodeLine("float column = sin(inner) + frame.row;", value="column"),
+        CodeLine("uint row = top(me_y);", value="row"),
         CodeLine("float cheap = me_y + 1.0;", value="cheap"), CodeLine("float unread = me_y;", value="unread"),
         CodeLine("float both = column * cheap;"),
     ]  # fmt: skip

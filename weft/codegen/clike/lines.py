@@ -7,7 +7,7 @@ memory that the threads of a square share. The others wait meanwhile, so a progr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -22,7 +22,11 @@ AXES: tuple[Axis, ...] = ("x", "y")
 _WORTH_READING = 2
 _READING = 1
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
+# The most values that are shared: of squares that need more than some kilobytes, a card computes fewer at once.
+_MOST = 128
+
+# A name, but not that of a field.
+_WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*")
 
 
 class LineValue(NamedTuple):
@@ -45,17 +49,24 @@ class LinePlan:
     def of(cls, program: Section, least: float) -> LinePlan:
         """The plan of a program over a picture; empty where it saves each pixel less than this, in additions."""
         axes = _axes(program.nodes)
-        crossing = _crossing(program, axes)
-        again: dict[Node, float] = {}
-        """What it costs to compute a value from shared ones."""
-        shared = set()
-        for node in axes:
-            again[node] = _cost(node) + sum(again.get(arg, 0) for arg in node.args)
-            if node in crossing and node.kind != "bool" and again[node] >= _WORTH_READING:
-                shared.add(node)
-                again[node] = 0
+        crossing = {node for node in _crossing(program, axes) if node.kind != "bool"}
+        worth = _WORTH_READING
+        while len(shared := _shared(axes, crossing, worth)) > _MOST:
+            worth *= 2
         saved = sum(map(_cost, _below(shared)))
-        return cls(axes, frozenset(shared)) if shared and saved - _READING * len(shared) >= least else cls()
+        return cls(axes, shared) if shared and saved - _READING * len(shared) >= least else cls()
+
+
+def _shared(axes: Iterable[Node], crossing: Set[Node], worth: float) -> frozenset[Node]:
+    """Those of the values that pixels need which take at least this many additions from others that are shared."""
+    again: dict[Node, float] = {}
+    shared = set()
+    for node in axes:
+        again[node] = _cost(node) + sum(again.get(arg, 0) for arg in node.args)
+        if node in crossing and again[node] >= worth:
+            shared.add(node)
+            again[node] = 0
+    return frozenset(shared)
 
 
 def _axes(nodes: Iterable[Node]) -> dict[Node, Axis]:
