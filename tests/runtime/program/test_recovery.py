@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.gl import Graphics, embedded_graphics, graphics  # noqa: F401
+from tests.support.compute import opencl, wgpu  # noqa: F401
+from tests.support.gl import embedded_graphics, graphics  # noqa: F401
 from tests.support.performance import Performance
 from weft.backends.base import Env, as_array
 from weft.backends.registry import load_registry
@@ -67,10 +68,14 @@ class Stage:
         return next(as_array(r.values) for r in self.results if r.context == "visual")
 
 
-@pytest.fixture(params=["native", "vector", "vm", "gl", "gles"])
+DEVICES = {"gl": "graphics", "gles": "embedded_graphics", "opencl": "opencl", "wgpu": "wgpu"}
+"""The backends of devices, and what skips a test where there is none."""
+
+
+@pytest.fixture(params=["native", "vector", "vm", *DEVICES])
 def stage(request: pytest.FixtureRequest) -> Stage:
-    if request.param in ("gl", "gles"):
-        request.getfixturevalue("graphics" if request.param == "gl" else "embedded_graphics")
+    if request.param in DEVICES:
+        request.getfixturevalue(DEVICES[request.param])
     return Stage(request.param)
 
 
