@@ -110,7 +110,7 @@ def test_where_nothing_plays_it_says_what_plays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("hello", "words"), [
     ({"event": "hello", "protocol": 99, "weft": "9.9", "file": None}, "is left alone: weft 9.9 speaks version 99"),
-    ({"event": "hello", "protocol": 1, "weft": "1", "file": None}, "has ended before it answered"),
+    ({"event": "hello", "protocol": 1, "weft": "1", "file": None}, "has ended before it answered\n"),
     (None, "does not answer"),
 ])  # fmt: skip
 def test_a_performance_that_cannot_take_it_is_named(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -17,7 +17,7 @@ from weft.media.sampled import header_if_whole
 from weft.permissions import Permissions
 from weft.runtime.compiling.stages import Build
 from weft.runtime.inspect.forecast import Additions, check
-from weft.syntax.includes import open_source, stdin_source
+from weft.syntax.includes import PIPED, open_source, stdin_source
 
 # As the name of a file: the standard input.
 _STDIN = "-"
@@ -46,7 +46,7 @@ def command(
     if target == _WEB:
         found = {file: [*known, *_for_web(file, known, permissions)] for file, known in found.items()}
     if as_json:
-        output(json.dumps({"diagnostics": [d.to_json() for each in found.values() for d in each]}))
+        output(json.dumps({"diagnostics": [_as_json(file, each) for file, all_ in found.items() for each in all_]}))
     else:
         for file, diagnostics in found.items():
             show(diagnostics)
@@ -54,6 +54,12 @@ def command(
                 click.echo(f"{path_of(file)}: {summary(diagnostics)}", err=True)
     codes = set(map(exit_code_of, found.values()))
     return ERRORS if ERRORS in codes else max(codes)
+
+
+def _as_json(file: str, diagnostic: Diagnostic) -> Mapping[str, object]:
+    """A diagnostic of a file, whose name it has even if it is about none of its lines."""
+    made = diagnostic.to_json()
+    return made if made["file"] is not None else {**made, "file": PIPED if file == _STDIN else file}
 
 
 def _diagnostics(file: str, permissions: Permissions) -> Sequence[Diagnostic]:

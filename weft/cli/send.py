@@ -12,7 +12,7 @@ import click
 from weft.cli.console import Missing, call, exit_code_of, say, show, summary
 from weft.errors import Diagnostic, Source, Span, path_of
 from weft.performances import FoundPerformance, PerformanceLink, UnreachableError, fits, running
-from weft.syntax.includes import open_source, stdin_source
+from weft.syntax.includes import PIPED, open_source, stdin_source
 from weft.syntax.scanner import UnreadableError, read_text
 
 # As the name of a file: the standard input.
@@ -89,14 +89,13 @@ def _sent(found: FoundPerformance, text: str) -> Mapping[str, Any]:
                     is_told = True
                     say(f"waiting for {found.shown}")
     except OSError as failure:
-        reason = failure.strerror or failure
-        raise UnreachableError(f"{found.shown} has ended before it answered ({reason})") from failure
+        raise UnreachableError(f"{found.shown} has ended before it answered") from failure
     raise UnreachableError(f"{found.shown} has not answered within {_PATIENCE:.0f} s")
 
 
 def _diagnostics_of(answer: Mapping[str, Any], source: Source, found: FoundPerformance) -> list[Diagnostic]:
     """The diagnostics of an answer about a text. Raises UnreachableError for what is none."""
-    sources = {found.file: source, source.name: source, "<stdin>": source}
+    sources = {found.file: source, source.name: source, PIPED: source}
     try:
         return [
             Diagnostic(

@@ -178,6 +178,9 @@ def load(
 
 
 # How a shell names a stream that is already open: `weft check <(…)`.
+PIPED = "<stdin>"
+"""The name of what is piped in."""
+
 _STREAM = re.compile(r"/dev/(?:fd/(\d+)|stdin)")
 
 
@@ -217,7 +220,7 @@ def _patches_in(folder: str) -> list[str]:
 def stdin_source() -> Source:
     """The source of a text that is piped in. Raises WeftError if it cannot be read."""
     try:
-        return Source("<stdin>", read_stream(0))
+        return Source(PIPED, read_stream(0))
     except UnreadableError as failure:
         message = f"the standard input cannot be read: {failure}"
         raise WeftError(Diagnostic.of("unreadable-file", message)) from failure

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from weft.runtime.program.files import TEXT_LIMIT, FileState
+from weft.syntax.includes import PIPED
 
-PIPE_NAME: Final = Path("<stdin>")
+PIPE_NAME: Final = Path(PIPED)
 """What the patch is called whose texts are piped in."""
 
 NOT_PIPED_YET: Final = "nothing has been piped in yet"
