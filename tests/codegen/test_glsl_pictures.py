@@ -21,7 +21,7 @@ from tests.support.tolerances import OFF_SHARE
 from weft.backends.launch import Launch, StateMemory
 from weft.backends.vm import ReferenceExecutor
 from weft.codegen import glsl
-from weft.codegen.clike.body import emit
+from weft.codegen.clike.emission import emit
 from weft.codegen.clike.shader import UnsuitableError
 from weft.codegen.glsl import fragment, over_picture, points
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS

@@ -18,7 +18,7 @@ from weft.backends.gl.offscreen import offscreen
 from weft.backends.gl.programs import LinkedPrograms
 from weft.backends.launch import Floats, Launch, StateMemory, channels, check_picture
 from weft.codegen import essl, glsl
-from weft.codegen.clike.body import emit
+from weft.codegen.clike.emission import emit
 from weft.codegen.clike.shader import Shader
 from weft.codegen.kernel import Kernel
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from weft.codegen.c99 import C
-from weft.codegen.clike.body import ShaderWriter, layer_to_write, write_program
+from weft.codegen.clike.body import ShaderWriter, layer_to_write
+from weft.codegen.clike.emission import write_program
 from weft.codegen.clike.language import CodeLine, FrameBlock, Identifiers, ProgramParts, identifier, remark
 from weft.codegen.clike.reads import read_program
 from weft.codegen.clike.shader import (

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from weft.codegen import glsl
-from weft.codegen.clike.body import emit
+from weft.codegen.clike.emission import emit
 from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.language import CodeLine, ProgramParts
 from weft.codegen.clike.pieces import split

@@ -14,12 +14,13 @@ from math import inf
 from types import MappingProxyType
 from typing import ClassVar, NamedTuple
 
-from weft.codegen.clike.body import emit, emit_forms, emit_pieces, layer_to_write
+from weft.codegen.clike.body import layer_to_write
+from weft.codegen.clike.emission import emit, emit_forms, emit_pieces
 from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.language import (
     C_TYPES, CodeLine, Language, ProgramParts, Type, block, document, packed_pixel, remark, structure
 )
-from weft.codegen.clike.lines import AXES, Axis, LineValue, split
+from weft.codegen.clike.lines import Axis, LineValue, split
 from weft.codegen.clike.pieces import is_crowded, pieces_of
 from weft.codegen.clike.prelude import EXACT, EXACT_SINES, EXACT_WAVES, functions_in
 from weft.codegen.clike.shader import Bound, Forms, LaunchExtent, Shader, UnsuitableError, image_to_write
@@ -247,22 +248,24 @@ class Glsl(Language):
         if parts.stops:
             heads.append(f"{flat} met_limit;")
             ends.append("imageStore(met_limit, at, vec4(float(stopped)));")
-        columns, rows = (parts.frame.read(side, side.value, "int") for side in _SIDES.values())
-        start = ["ivec2 at = ivec2(gl_GlobalInvocationID.xy);", f"if (at.x >= {columns} || at.y >= {rows}) return;"]
+        sides = {axis: parts.frame.read(side, side.value, "int") for axis, side in _SIDES.items()}
+        is_outside = " || ".join(f"at.{axis} >= {side}" for axis, side in sides.items())
         body, lines = list(parts.body), dict(parts.lines)
-        for axis, side in zip(reversed(AXES), (rows, columns), strict=True):
+        for axis, side in reversed(sides.items()):
             if axis in parts.coords:
                 parts.helpers.add("share")
                 centre = f"float me_{axis} = share(float(at.{axis}) + 0.5, float({side}));"
-                body.insert(0, CodeLine(centre, value=f"me_{axis}"))
-                lines[f"me_{axis}"] = LineValue(axis, "float", True)
+                body.insert(0, CodeLine(centre, part=f"me_{axis}"))
+                lines[f"me_{axis}"] = LineValue(axis, "float", True, f"me_{axis}")
         before = list[CodeLine]()
         if any(value.shared for value in parts.lines.values()):
             found = split(body, lines, ends)
             values = _SharedValues.of(found.shared, lines)
             heads += [each.declared(tile) for each in values]
-            before = _shared_first(values, found.before, tile)
+            before = _shared_first(values, found.before, tile, sides)
             body = [*(CodeLine(text) for each in values for text in each.read()), *found.pixels]
+        place = f"{'' if before else 'ivec2 '}at = ivec2(gl_GlobalInvocationID.xy);"
+        start = [place, f"if ({is_outside}) return;"]
         main = block("void main()", [*before, *map(CodeLine, start), *body, *map(CodeLine, ends)])
         top = ["#version 430 core", f"layout(local_size_x = {tile}, local_size_y = {tile}) in;"]
         computed = replace(self, is_newer=True)
@@ -386,19 +389,19 @@ class _SharedValues(NamedTuple):
 
 
 def _shared_first(
-    values: Sequence[_SharedValues], before: Mapping[Axis, Sequence[CodeLine]], tile: int
+    values: Sequence[_SharedValues], before: Mapping[Axis, Sequence[CodeLine]], tile: int, sides: Mapping[Axis, str]
 ) -> list[CodeLine]:
-    """The statements that some threads of a square run for all. They are on its diagonal, so each has a column and a
-    row."""
+    """The lines that some threads of a square run for all. They are on its diagonal, so each has a column and a row."""
     lines = []
-    for axis, statements in before.items():
+    for axis, body in before.items():
         written = [CodeLine(text) for each in values if each.axis == axis for text in each.written()]
         if written:
-            at = CodeLine(f"ivec2 at = ivec2(gl_WorkGroupID.xy * {tile}u + lane);")
             lane = "gl_LocalInvocationIndex" + (f" - {first}u" if (first := _FIRST_THREADS[axis]) else "")
-            # It is a large number before the first of them.
-            lines += [CodeLine(f"lane = {lane};"), *block(f"if (lane < {tile}u)", [at, *statements, *written])]
-    return [CodeLine("uint lane;"), *lines, CodeLine("memoryBarrierShared();"), CodeLine("barrier();")]
+            lines += [CodeLine(f"lane = {lane};"), CodeLine(f"at = ivec2(gl_WorkGroupID.xy * {tile}u + lane);")]
+            # Before the first thread, it is a large number.
+            lines += block(f"if (lane < {tile}u && at.{axis} < {sides[axis]})", [*body, *written])
+    declared = CodeLine("uint lane;"), CodeLine("ivec2 at;")
+    return [*declared, *lines, CodeLine("memoryBarrierShared();"), CodeLine("barrier();")]
 
 
 def _image_stores(parts: ProgramParts) -> list[str]:

@@ -125,6 +125,11 @@ TILED = {
         "row = sin(me@y * 40 + me@time) * cos(me@y * 13)\ncolumn = exp(sin(me@x * 50)) / 3\n"
         "checks = if column > 0.4 then hash(floor(me@y * 9), 3) else 0\ndisplay(row * column, checks, column * me@y)\n"
     ),
+    "shares loops": (
+        "spindle f(a, b) :: <v, w> { v = a\nw = b\nfor i in (0 to 40) { v = sin(v + i / 9)\nw += v / 50\n"
+        "for j in (1 to 30) { w = w * 0.9 + v / j } } }\nf(me@x * 3, 0.2)::c<v, w>\nf(0.1, me@y)::r<v, w>\n"
+        "display(c@v * me@y, r@w + me@x * c@w, r@v * c@v * 0.5 + 0.5)\n"
+    ),
     "has names of what is shared": (
         "lane = sin(me@y * 40) * exp(me@y)\ncolumns_floats = exp(sin(me@x * 50))\nown_rows_floats = lane * 0.5 + me@x\n"
         "at = columns_floats + me@y\nbarrier = sin(own_rows_floats)\ndisplay(at, barrier, lane)\n"

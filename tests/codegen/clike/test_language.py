@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.support.devices import COMPUTE
-from weft.codegen.clike.body import emit
+from weft.codegen.clike.emission import emit
 from weft.codegen.clike.expressions import ExpressionText
 from weft.codegen.clike.language import Language, ProgramParts, Type
 from weft.codegen.clike.prelude import ANGLES, BITS, FUSED, NUMBERS, PLACES, PRELUDE, called_in

@@ -35,6 +35,16 @@ TEXTS: Mapping[str, tuple[str, Sequence[tuple[str, str]]]] = {
     "a truth of truths": (
         "a = sin(me@x * 9)\ndisplay(if a > 0.3 and a * a < 0.7 then me@y else 0)", [("sinpi", "x")]
     ),
+    "a loop along an axis": (
+        "spindle f(a) :: v { v = a\nfor i in (1 to 90) { v = sin(v + i) } }\ndisplay(f(me@x) * me@y)",
+        [("loop_out", "x")],
+    ),
+    "a loop of unknown length": (
+        "spindle f(a) :: v { v = a\nfor i in (1 to 9 * a) { v = v * 2 } }\ndisplay(f(me@x) * me@y)", []
+    ),
+    "a loop along both": (
+        "spindle f(a) :: v { v = a\nfor i in (1 to 90) { v = sin(v + i * me@y) } }\ndisplay(f(me@x))", []
+    ),
     "the start of a loop": (f"{LOOP}a = sin(me@x * 9)\ndisplay(f(a, me@y))", [("sinpi", "x")]),
     "what is remembered": ("a = sin(me@x * 9)\nb<v> = a + prev(b@v)\ndisplay(b@v)", [("sinpi", "x")]),
     "a place of what is remembered": (
@@ -69,21 +79,23 @@ def test_what_takes_much_memory_is_shared_where_it_saves_most() -> None:
 
 def test_statements_are_split() -> None:
     values = {
-        "column": LineValue("x", "float", True), "inner": LineValue("x", "float", False),
-        "row": LineValue("y", "u32", True), "cheap": LineValue("y", "float", False),
-        "unread": LineValue("y", "float", True),
+        "column": LineValue("x", "float", True, "column"), "inner": LineValue("x", "float", False, "inner"),
+        "row": LineValue("y", "u32", True, "row"), "cheap": LineValue("y", "float", False, "cheap"),
+        "unread": LineValue("y", "float", True, "unread"), "sum": LineValue("y", "float", False, "loop 9"),
+        "total": LineValue("y", "float", True, "total"),
     }  # fmt: skip
-    body = [
-        CodeLine("// 1: inner", value="inner"), CodeLine("float inner = me_x * 2.0;", value="inner"),
-        CodeLine("float column = sin(inner) + frame.row;", value="column"),
-        CodeLine("uint row = top(me_y);", value="row"),
-        CodeLine("float cheap = me_y + 1.0;", value="cheap"), CodeLine("float unread = me_y;", value="unread"),
-        CodeLine("float both = column * cheap;"),
+    lines = [
+        ("inner", "// 1: inner"), ("inner", "float inner = me_x * 2.0;"),
+        ("column", "float column = sin(inner) + frame.row;"), ("row", "uint row = top(me_y);"),
+        ("cheap", "float cheap = me_y + 1.0;"), ("unread", "float unread = me_y;"), ("loop 9", "float sum = 0.0;"),
+        ("loop 9", "for (int i = 0; i < 9; i++) sum += cheap;"), ("total", "float total = sum;"),
+        ("", "float both = column * cheap + total;"),
     ]  # fmt: skip
+    body = [CodeLine(text, part=part) for part, text in lines]
     found = split(body, values, ["store(both, row);"])
-    assert found.shared == {"x": ["column"], "y": ["row"]}
-    assert found.before == {"x": body[:3], "y": [body[3]]}
-    assert found.pixels == [body[4], body[6]]
+    assert found.shared == {"x": ["column"], "y": ["row", "total"]}
+    assert found.before == {"x": body[:3], "y": [body[3], body[4], *body[6:9]]}
+    assert found.pixels == [body[4], body[9]]
 
 
 def test_a_program_over_squares_computes_them_first() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from math import copysign, frexp, inf, isfinite, nan, pi
 from types import MappingProxyType
@@ -14,16 +12,13 @@ from types import MappingProxyType
 from weft.codegen.clike.coarse_waves import coarse_waves
 from weft.codegen.clike.exactness import exact_values, signed_zeros
 from weft.codegen.clike.expressions import ExpressionText, applied, assignment, literal
-from weft.codegen.clike.fields import FEW, NumberedKernel
-from weft.codegen.clike.language import (
-    CodeLine, FrameBlock, Identifiers, Language, ProgramParts, Type, identifier, remark
-)
-from weft.codegen.clike.lines import LinePlan, LineValue
-from weft.codegen.clike.pieces import pieces_of
+from weft.codegen.clike.fields import FEW
+from weft.codegen.clike.language import CodeLine, Identifiers, Language, ProgramParts, Type, identifier, remark
+from weft.codegen.clike.lines import NO_LINES, Axis, LinePlan, LineValue
 from weft.codegen.clike.prelude import NEAR
-from weft.codegen.clike.reads import LEAVES, ExternalRead, VariablePlan, read_program
+from weft.codegen.clike.reads import LEAVES, ExternalRead, VariablePlan, most_steps, steps_of
 from weft.codegen.clike.shader import (  # fmt: skip
-    Bound, FirstLayer, OneOver, Part, PastCell, PastValue, Shader, image_to_write, one_over
+    Bound, FirstLayer, OneOver, Part, PastCell, PastValue, image_to_write, one_over
 )
 from weft.codegen.clike.value_ranges import ValueRanges, is_number_input
 from weft.codegen.kernel import LOOP_STEPS, NEST_STEPS, Kernel
@@ -70,7 +65,7 @@ def write_picture(w: ShaderWriter, node: Node) -> ExpressionText:
     path, channel = node.attr
     bound = _picture(w, path)
     text = w.language.picture(w.parts, bound, *map(w.real, node.args))
-    name = w.shared((path, *node.args), "four", f"{bound.name}_colour", text)
+    name = w.shared((path, *node.args), "four", f"{bound.name}_colour", text, node)
     return ExpressionText(f"{name}.{w.language.channels[channel]}")
 
 
@@ -79,7 +74,7 @@ def write_fetch(w: ShaderWriter, node: Node) -> ExpressionText:
     sound, channel = node.attr
     bound = _picture(w, sound)
     text = w.language.fetched(w.parts, bound, w.real(node.args[0]))
-    name = w.shared((sound, *node.args), "two", f"{bound.name}_sample", text)
+    name = w.shared((sound, *node.args), "two", f"{bound.name}_sample", text, node)
     return ExpressionText(f"{name}.{'xy'[channel]}")
 
 
@@ -219,22 +214,10 @@ def _read(w: ShaderWriter, node: Node) -> list[Node]:
     return [found for arg in node.args for found in _read(w, arg)]
 
 
-def _steps(loop: Node) -> float:
-    """The number of steps of a loop; infinite if it is not known."""
-    first, last = loop.args[:2]
-    length = last.attr - first.attr if first.op == last.op == "const" else inf
-    return max(0, int(length) + 1 if length >= 0 else 0) if abs(length) < LOOP_STEPS else inf
-
-
-def _most_steps(loop: Node) -> float:
-    """The most steps of a loop together with the loops within it; infinite, or NaN, if that is not known."""
-    return _steps(loop) * (1 + sum(_most_steps(node) for node in loop.attr.nodes if node.op == "loop"))
-
-
 def _counts_exactly(loop: Node) -> bool:
     """Whether a variable counts the steps of a loop exactly."""
     first, last = (arg.attr for arg in loop.args[:2])
-    return _steps(loop) < inf and bool(first.is_integer()) and max(abs(first), abs(last)) < _MOST_EXACT
+    return steps_of(loop) < inf and bool(first.is_integer()) and max(abs(first), abs(last)) < _MOST_EXACT
 
 
 # Statements.
@@ -244,8 +227,6 @@ _FEW_WAVES: Mapping[str, str] = MappingProxyType({"sinpi": "sin", "cospi": "cos"
 
 # What is true of numbers where an order is not.
 _OPPOSITES: Mapping[str, str] = MappingProxyType({"lt": ">=", "le": ">", "gt": "<=", "ge": "<"})
-
-_NO_LINES = LinePlan()
 
 # The reciprocals of larger divisors, and of those below 1 over it, may be 0 or infinite.
 _MOST_DIVISOR = 2.0**120
@@ -264,7 +245,7 @@ class ShaderWriter:
 
     def __init__(
         self, language: Language, parts: ProgramParts, program: Section, prologue: Section, numbers: Sequence[float],
-        lines: LinePlan = _NO_LINES,
+        lines: LinePlan = NO_LINES,
     ) -> None:  # fmt: skip
         """`numbers` are the values of those inputs, by their places."""
         self.language = language
@@ -288,8 +269,8 @@ class ShaderWriter:
         if parts.packed and language.coarse_sines is not None:
             self._coarse, parts.limits = coarse_waves(program, numbers)
         self.depth = 0
-        self._along = ""
-        """The variable that is written, if it changes along one axis."""
+        self._part: tuple[Axis, str] | None = None
+        """The axis and the name of the statements that are being written, if they change along one axis."""
         self._budget: str | None = None
         """The variable that counts the steps of the nest that is being written."""
         self._variables: dict[Node, str] = {}
@@ -304,7 +285,8 @@ class ShaderWriter:
         """Writes those of these nodes that get a variable, and their loops."""
         for node in nodes:
             if node.op == "loop":
-                self._write_loop(node)
+                with self._along(node, f"loop {len(self.parts.body)}"):
+                    self._write_loop(node)
             elif node in self.plan.in_place:
                 # The new value of a carried value goes to the same variable.
                 name = self._variables[self.plan.in_place[node]]
@@ -315,12 +297,11 @@ class ShaderWriter:
                 self._write_cell(node, *self.language.cells)
             elif node in self.plan.kept:
                 name, text = self.name_of(node), self.made(node).text
-                if (axis := self.lines.axes.get(node)) is not None:
-                    self.parts.lines[name] = LineValue(axis, node.kind, node in self.lines.shared)
-                    self._along = name
-                self.cite(node)
-                self.line(self.language.declared(node.kind, name, text), node)
-                self._variables[node], self._along = name, ""
+                with self._along(node, name):
+                    self._changes_along(name, node.kind, node in self.lines.shared)
+                    self.cite(node)
+                    self.line(self.language.declared(node.kind, name, text), node)
+                self._variables[node] = name
 
     def _write_cell(self, node: Node, folded: str, below: str) -> None:
         """Writes the corner of a cell as a whole number, after a place in as many bits."""
@@ -346,7 +327,7 @@ class ShaderWriter:
     def line(self, text: str, node: Node | None = None) -> None:
         note = self.plan.owners.get(node) if node is not None else None
         place = f"{note.source}:{note.line}" if note is not None and note.line else ""
-        self.parts.body.append(CodeLine(text, self.depth, place, self._along))
+        self.parts.body.append(CodeLine(text, self.depth, place, self._part[1] if self._part else ""))
 
     # Loops.
 
@@ -356,7 +337,7 @@ class ShaderWriter:
         self.cite(loop)
         self._declare_carried(loop)
         # A nest may have to be stopped unless its steps are known.
-        limited = not _most_steps(loop) <= NEST_STEPS if body.outermost else self._budget is not None
+        limited = not most_steps(loop) <= NEST_STEPS if body.outermost else self._budget is not None
         if body.outermost and body.nested and limited:
             self._budget = self.names.new("steps")
             self.line(self.language.declared("int", self._budget, "0", varies=True), loop)
@@ -426,6 +407,7 @@ class ShaderWriter:
                 continue
             note = self.plan.owners.get(carried)
             name = self.names.new(note.name if note is not None else "carried")
+            self._changes_along(name, "float")
             self.line(self.language.declared("float", name, self.real(start), varies=True), loop)
             self._variables[carried] = name
 
@@ -693,13 +675,30 @@ class ShaderWriter:
         return self.language.truth(text) if scalar.kind == "bool" else ExpressionText(text)
 
 
-    def shared(self, key: object, kind: Type, name: str, text: str) -> str:
-        """The name of something that several values share; declared when it is first used."""
+    def shared(self, key: object, kind: Type, name: str, text: str, node: Node) -> str:
+        """The name of something that several values like a node share; declared when it is first used."""
         if key not in self._shared:
             made = self.names.new(name)
-            self.line(self.language.declared(kind, made, text))
+            with self._along(node, made):
+                self._changes_along(made, kind)
+                self.line(self.language.declared(kind, made, text))
             self._shared[key] = made
         return self._shared[key]
+
+    @contextmanager
+    def _along(self, node: Node, name: str) -> Iterator[None]:
+        """The lines that are written within this context have this name as a part of the program if they change along
+        one axis, as the node does then."""
+        before, axis = self._part, self.lines.axes.get(node)
+        self._part = (axis, name) if axis is not None else before
+        yield
+        self._part = before
+
+    def _changes_along(self, name: str, kind: Type, shared: bool = False) -> None:
+        """Notes a variable of the part that is being written, if it is one."""
+        if self._part is not None:
+            axis, statements = self._part
+            self.parts.lines[name] = LineValue(axis, kind, shared, statements)
 
     @contextmanager
     def block(self) -> Iterator[None]:
@@ -718,82 +717,3 @@ def _is_inexact_ratio(dividend: Node, divisor: Node) -> bool:
 
 def _is_zero(node: Node) -> bool:
     return node.op == "const" and node.attr == 0
-
-
-# Programs.
-
-
-def write_program(writer: ShaderWriter) -> None:
-    """Writes the statements of a program, its outputs and what it stores into its parts."""
-    program, parts = writer.program, writer.parts
-    writer.write(program.nodes)
-    parts.outputs = [writer.as_real(node) for node in program.outputs]
-    parts.sure_outputs = [writer.ranges.are_numbers([node]) for node in program.outputs]
-    parts.limits = (*parts.limits, *writer.ranges.limits)
-    for store in program.stores:
-        slot = parts.kernel.slot(store.place.slot)
-        if slot.image:
-            image_of(writer, slot)
-        parts.stores.append((store.place, writer.as_real(store.value)))
-    if parts.stops:
-        declared = writer.language.declared("bool", "stopped", "false", varies=True)
-        parts.body.insert(0, CodeLine(f"{declared}  // a loop met its limit"))
-
-
-def emit(
-    kernel: Kernel, language: Language, packed: bool = False, numbered: NumberedKernel | None = None
-) -> Shader:
-    """A kernel as a program: with its outputs as floats, or `packed` as the pixels of a picture. `numbered` is the
-    kernel with its numbers as inputs, if it is known.
-
-    Raises UnsuitableError, with the reason, if the language has no such program, and ValueError if the outputs do not
-    make a picture.
-    """
-    (program,) = emit_forms(kernel, (language,), packed, numbered)
-    return program()
-
-
-def emit_forms(
-    kernel: Kernel, languages: Sequence[Language], packed: bool, numbered: NumberedKernel | None = None
-) -> list[Callable[[], Shader]]:
-    """A kernel in several forms of one language, which differ only around the statements: these are written once.
-    Raises UnsuitableError if there is none in any form; each form raises it for itself."""
-    (forms,) = emit_pieces(kernel, languages, packed, numbered, lambda _, program: [program])
-    return forms
-
-
-def emit_pieces(
-    kernel: Kernel, languages: Sequence[Language], packed: bool, numbered: NumberedKernel | None = None,
-    cut: Callable[[Kernel, Section], list[Section]] = pieces_of,
-) -> list[list[Callable[[], Shader]]]:  # fmt: skip
-    """The same for the programs that a kernel is `cut` into, which run one after another. The last has the outputs."""
-    if packed and len(kernel.outputs) not in (1, 3, 4):
-        raise ValueError(f"a picture has 1, 3 or 4 outputs, not {len(kernel.outputs)}")
-    numbered = numbered or NumberedKernel.of(kernel)
-    numbers = kernel.numbers
-    program, prologue = read_program(numbered.kernel)
-    *before, last = cut(kernel, program)
-
-    def forms(kernel: Kernel, packed: bool, program: Section) -> list[Callable[[], Shader]]:
-        return _forms(languages, ProgramParts(kernel, packed, _frame(languages)), program, prologue, numbers)
-
-    silent = replace(kernel, outputs=())
-    return [*(forms(silent, False, each) for each in before), forms(kernel, packed, last)]
-
-
-def _frame(languages: Sequence[Language]) -> FrameBlock:
-    return FrameBlock(Identifiers(languages[0].taken), languages[0].frame_access)
-
-
-def _forms(
-    languages: Sequence[Language], parts: ProgramParts, program: Section, prologue: Section, numbers: Sequence[float]
-) -> list[Callable[[], Shader]]:
-    least = min(each.worth_sharing for each in languages)
-    lines = LinePlan.of(program, least) if least < inf else _NO_LINES
-    write_program(ShaderWriter(languages[0], parts, program, prologue, numbers, lines))
-    forms = [(language, parts.frame.copy(), set(parts.helpers)) for language in languages]
-
-    def form(language: Language, frame: FrameBlock, helpers: set[str]) -> Shader:
-        return replace(language.program(replace(parts, frame=frame, helpers=helpers)), numbers=tuple(numbers))
-
-    return [functools.partial(form, *each) for each in forms]

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar, Literal, NamedTuple, TypeAlias
 
-from weft.codegen.clike.body import emit, layer_to_write
+from weft.codegen.clike.body import layer_to_write
+from weft.codegen.clike.emission import emit
 from weft.codegen.clike.expressions import ExpressionText
 from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.language import (

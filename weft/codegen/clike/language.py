@@ -109,12 +109,12 @@ class FrameBlock:
 @dataclass(frozen=True, slots=True)
 class CodeLine:
     """A line of a program: its text, its indentation, and its place in the patch, if it has one; and the name of the
-    variable that it computes if that is one of `ProgramParts.lines`."""
+    statements (see `LineValue`) that it is part of, if it is."""
 
     text: str
     depth: int = 0
     place: str = ""
-    value: str = ""
+    part: str = ""
 
 
 @dataclass(slots=True)

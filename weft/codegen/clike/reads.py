@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from weft.codegen.clike.shader import UnsuitableError
-from weft.codegen.kernel import Kernel
+from weft.codegen.kernel import LOOP_STEPS, Kernel
 from weft.codegen.values import LoopBody, Node, Note, Rewriter, Section, joined, operands, with_bodies
 from weft.ir.rates import Rate
 from weft.names import StrandRef
@@ -284,3 +284,18 @@ class VariablePlan:
             user = self._lifted(user, loop)
             last = max(last, self._number[user] if isinstance(user, Node) else math.inf)
         return last
+
+
+# Loops.
+
+
+def steps_of(loop: Node) -> float:
+    """The number of steps of a loop; infinite if it is not known."""
+    first, last = loop.args[:2]
+    length = last.attr - first.attr if first.op == last.op == "const" else math.inf
+    return max(0, int(length) + 1 if length >= 0 else 0) if abs(length) < LOOP_STEPS else math.inf
+
+
+def most_steps(loop: Node) -> float:
+    """The most steps of a loop together with the loops within it; infinite, or NaN, if that is not known."""
+    return steps_of(loop) * (1 + sum(most_steps(node) for node in loop.attr.nodes if node.op == "loop"))
