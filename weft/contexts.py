@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
+from weft.names import is_axis
 from weft.packages import backend_points, load_backend, points
 
 # How often a coordinate changes within a context: `once` (a number), `frame` (once a frame, block or tick), `column`
@@ -88,7 +89,7 @@ class ContextSpec:
         swept = (self.sweeps or {}).get(coordinate)
         if swept is not None:
             return swept
-        if is_smoothed(coordinate):
+        if is_smoothed(coordinate) or is_axis(coordinate):
             return "element"
         return "frame" if coordinate == "abstime" else "once"
 

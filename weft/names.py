@@ -6,14 +6,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 
+_AXIS = "axis"
+
+
+def is_axis(coordinate: str) -> bool:
+    """Whether a coordinate of a kernel is that of an axis; see `StrandRef.coordinates`."""
+    return coordinate.startswith(_AXIS)
+
 
 class StrandRef(NamedTuple):
-    """A strand by the names the patch gives it."""
+    """A strand by the names the patch gives it.
+
+    Subgraphs may also read one of another `along` axes of caches and the like: `c@v(c@k)` is the strand c@v as a
+    function of c@k, which is 0 for c@v itself. It is a strand of its own, whose output is called `v(c@k)`."""
 
     instance: str
     output: str
@@ -23,10 +33,31 @@ class StrandRef(NamedTuple):
 
     @property
     def short(self) -> str:
-        """The strand as it is usually written."""
-        if self.output.isdigit():  # a bundle without names
-            return f"{self.instance}[{self.output}]"
-        return str(self).removesuffix("@val")
+        """The strand as it is usually written, without axes."""
+        output = self.alone.output
+        if output.isdigit():  # a bundle without names
+            return f"{self.instance}[{output}]"
+        return f"{self.instance}@{output}".removesuffix("@val")
+
+    def along(self, axes: Iterable[StrandRef]) -> StrandRef:
+        """The strand along some axes."""
+        return StrandRef(self.instance, f"{self.output}({', '.join(map(str, axes))})")
+
+    @property
+    def alone(self) -> StrandRef:
+        """The strand without axes, as a patch names it."""
+        return StrandRef(self.instance, self.output.partition("(")[0])
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The axes along which it is read, by their names (`c@k`)."""
+        listed = self.output.partition("(")[2].removesuffix(")")
+        return tuple(listed.split(", ")) if listed else ()
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """The names of the coordinates for its axes, in a kernel that computes it at points."""
+        return tuple([f"{_AXIS}{number}" for number in range(len(self.axes))])
 
 
 RESERVED: Mapping[str, str] = MappingProxyType(

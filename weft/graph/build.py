@@ -600,8 +600,7 @@ class _GraphBuilder:
                 if ref in used:
                     strands.append(known[ref])
                 else:
-                    reads, sources, _ = self._found(ref)
-                    strands.append(Strand(ref, str(output.span), reads, sources=sources))
+                    strands.append(self._strand(ref, output.span)[0])
             nodes.append(GraphNode(instance.name, _kind(instance), tuple(strands)))
         heard = [node for node in cut.nodes if node.kind == _HEARD]
         return replace(cut, nodes=(*nodes, *heard))
@@ -614,13 +613,14 @@ class _GraphBuilder:
             strands = []
             for output in instance.outputs.values():
                 ref = StrandRef(instance.name, output.name)
-                reads, sources, slots = self._found(ref)
-                strands.append(Strand(ref, str(output.span), reads, sources=sources))
-                owner = next((owner for name in sources if (owner := owner_of(name))), None)
+                strand, slots = self._strand(ref, output.span)
+                strands.append(strand)
+                owner = next((owner for name in strand.sources if (owner := owner_of(name))), None)
                 facts[ref] = Fact(slots, not slots.isdisjoint(self.domain.planar), owner)
             nodes.append(GraphNode(instance.name, _kind(instance), tuple(strands)))
         sinks = [
-            Sink(s.label, s.spec.name, str(s.statement.head), self._labels[s.label], self._found(s.label)[0], s.target)
+            Sink(s.label, s.spec.name, str(s.statement.head), self._labels[s.label], self._found(s.label)[0], s.target,
+                 self._maps(s.label))
             for s in self.patch.sinks
         ]  # fmt: skip
         facts = self._with_films(nodes, facts)
@@ -632,10 +632,9 @@ class _GraphBuilder:
             if ref not in self.elaborator.heard or ref in heard:
                 continue
             heard[ref] = self.elaborator.heard[ref]
-            reads, sources, slots = self._found(ref)
-            edges += reads
+            strand, slots = self._strand(ref, heard[ref].value.span)
+            edges += strand.reads
             facts[ref] = Fact(slots, not slots.isdisjoint(self.domain.planar), AUDIO.name, is_heard=True)
-            strand = Strand(ref, str(heard[ref].value.span), reads, sources=sources)
             nodes.append(GraphNode(ref.instance, _HEARD, (strand,)))
         return RenderGraph(tuple(nodes), tuple(sinks), (), self._images, heard), facts
 
@@ -681,6 +680,38 @@ class _GraphBuilder:
     def _askers(self) -> Mapping[Owner, Collection[Owner]]:
         """The owners that have asked for each slot."""
         return {key: found.asked_by for key, found in self.elaborator.references.items() if isinstance(key, SlotKey)}
+
+    def _strand(self, ref: StrandRef, span: Span) -> tuple[Strand, frozenset[SlotKey]]:
+        """A strand, without what partitioning finds, and its slots."""
+        reads, sources, slots = self._found(ref)
+        axes = tuple(sorted(self._axes.get(ref, ())))
+        return Strand(ref, str(span), reads, sources=sources, axes=axes, maps=self._maps(ref)), slots
+
+    @cached_property
+    def _axes(self) -> Mapping[StrandRef, Collection[StrandRef]]:
+        """The axes of caches and the like on which strands depend, directly or through what they read. What memory
+        keeps does not count: it is evaluated at its own coordinates."""
+        found = {ref: each for ref, each in self.elaborator.references.items() if isinstance(ref, StrandRef)}
+        reading: dict[StrandRef, list[StrandRef]] = {}
+        for ref, each in found.items():
+            for axis in each.axes:
+                if axis.instance in self.patch.instances:  # those within a spindle cannot be mapped from elsewhere
+                    reading.setdefault(axis, []).append(ref)
+        users: dict[StrandRef, list[StrandRef]] = {}
+        for ref, each in found.items() if reading else ():
+            for read in each.strands:
+                users.setdefault(read, []).append(ref)
+        made: dict[StrandRef, list[StrandRef]] = {}
+        for axis, refs in reading.items():
+            for user in reachable(refs, users):
+                made.setdefault(user, []).append(axis)
+        return made
+
+    def _maps(self, owner: Owner) -> tuple[StrandRef, ...]:
+        """The axes of caches and the like that a strand or sink maps, or its slots do."""
+        references = self.elaborator.references
+        owners = reachable([owner], self._needs) if owner in references else ()
+        return tuple(sorted({axis for each in owners for axis in references[each].maps}))
 
     def _found(self, owner: Owner) -> tuple[tuple[Edge, ...], tuple[str, ...], frozenset[SlotKey]]:
         """The reads and sources of a strand or sink, including those that its slots need to advance; and all of these

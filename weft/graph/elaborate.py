@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -332,7 +332,7 @@ class Elaborator(Evaluator[V]):
         if group is OPEN:
             return self.domain.unknown()
         if group is not None and output in group.axes:
-            return at.axis(group.axes[output]) or self.domain.const(0.0)
+            return self.axis(group.axes[output], at) or self.domain.const(0.0)
         place = None if group is None else group.place(output)
         if group is not None and place is not None:
             return self.member(group.members[place], at, node.span)
@@ -638,7 +638,7 @@ class Elaborator(Evaluator[V]):
                 domain = self.domain
                 then = at.moved({"abstime": domain.op("mul", at.abstime, domain.const(speed))})
             return self._colour(film.path, plane, lambda each: self.domain.film(film, each, then, call.span))
-        axis = at.axis(own_axis) if own_axis and "k" in spec.axes else None
+        axis = self.axis(own_axis, at) if own_axis and "k" in spec.axes else None
         if spec.is_analysis:
             ref, heard = heard_strand(call, scope, self.resolver)
             self.heard.setdefault(ref, heard)
@@ -727,11 +727,22 @@ class Elaborator(Evaluator[V]):
         for named, moves, expression in targets:
             value: V = yield self.value(expression, scope, at)
             moved[moves] = named.inverse(self.env, at, value) if named else value
+            if isinstance(moves, StrandRef) and (references := self._references()) is not None:
+                references.maps[moves] = None
         self.budget.spend(_STEPS)
-        inside = at.moved(moved)
+        return self.moved(at, moved)
+
+    def moved(self, at: Coordinates[V], maps: Mapping[Coordinate, V]) -> Coordinates[V]:
+        """The coordinates with other values for the bases and axes named, as one object for equal values."""
+        inside = at.moved(maps)
         return self._places.setdefault(inside.key, inside)
 
     # --- state ----------------------------------------------------------------------------------------------------
+
+    def axis(self, ref: StrandRef, at: Coordinates[V]) -> V | None:
+        if (references := self._references()) is not None:
+            references.axes[ref] = None
+        return at.axis(ref)
 
     def keep_image(self, image: SlotRequest, update: Callable[[], Eventual[V]]) -> None:
         if (references := self._references()) is not None:

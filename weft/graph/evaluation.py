@@ -32,6 +32,9 @@ class Evaluator(Protocol[V]):
     def member(self, member: Member, at: Coordinates[V], span: Span) -> Eventual[V]:
         """A member of a group, or a local, at coordinates. `span` is the place that reads it."""
 
+    def axis(self, ref: StrandRef, at: Coordinates[V]) -> V | None:
+        """The value of an axis of an instance at coordinates; None if no map gives it one."""
+
     def remember(self, slot: SlotRequest, updates: Sequence[Callable[[], Eventual[V]]]) -> None:
         """Asks for memory; `updates` evaluate the value that each plane keeps of a tick, at the slot's own
         coordinates."""
@@ -54,7 +57,8 @@ Owner: TypeAlias = "StrandRef | SlotKey | str"
 class References:
     """What the evaluation of one owner refers to: strands and sources, each with the place of the first reference; what
     its analyses hear; and the slots and images that it asks for. For a slot, `asked_by` are the owners that asked for
-    it. `maps_time` says whether it reads anything at another time."""
+    it. `maps_time` says whether it reads anything at another time. `axes` are those of caches and the like that it
+    reads, `maps` those that it maps."""
 
     strands: dict[StrandRef, Span] = field(default_factory=dict)
     sources: dict[str, Span] = field(default_factory=dict)
@@ -63,6 +67,8 @@ class References:
     images: dict[SlotKey, None] = field(default_factory=dict)
     asked_by: dict[Owner, None] = field(default_factory=dict)
     maps_time: bool = False
+    axes: dict[StrandRef, None] = field(default_factory=dict)
+    maps: dict[StrandRef, None] = field(default_factory=dict)
 
     @property
     def needs(self) -> tuple[Owner, ...]:
@@ -72,5 +78,7 @@ class References:
     @property
     def all(self) -> tuple[object, ...]:
         """All references, without places. Their order is that of evaluation, so they are in sets."""
-        found = self.strands, self.sources, self.heard, self.slots, self.images, self.asked_by
+        found = (
+            self.strands, self.sources, self.heard, self.slots, self.images, self.asked_by, self.axes, self.maps,
+        )
         return (*[frozenset[object](each) for each in found], self.maps_time)

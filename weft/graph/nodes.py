@@ -20,7 +20,8 @@ class Edge:
 @dataclass(frozen=True, slots=True)
 class Strand:
     """One output of an instance. `contexts` are those that evaluate it. A strand that is `tied` to one context, for the
-    `reason` given, is evaluated only there, and others read it across. `place` is `file:line:column`."""
+    `reason` given, is evaluated only there, and others read it across. `place` is `file:line:column`. `axes` are those
+    of caches and the like that it may depend on, `maps` those that it maps itself."""
 
     ref: StrandRef
     place: str
@@ -29,6 +30,8 @@ class Strand:
     tied: str | None = None
     reason: str | None = None
     sources: tuple[str, ...] = ()
+    axes: tuple[StrandRef, ...] = ()
+    maps: tuple[StrandRef, ...] = ()
     slots: frozenset[object] = field(default=frozenset(), repr=False, compare=False)
     """The keys of the state that it needs."""
 
@@ -44,7 +47,8 @@ class GraphNode:
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """An output statement; `parts` are the places of its context that it fills (`display.r`)."""
+    """An output statement; `parts` are the places of its context that it fills (`display.r`), and `maps` the axes of
+    caches and the like that it maps."""
 
     label: str
     context: str
@@ -52,15 +56,16 @@ class Sink:
     parts: tuple[str, ...]
     reads: tuple[Edge, ...] = ()
     target: str | None = None
+    maps: tuple[StrandRef, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Subgraph:
     """What one kernel evaluates: connected strands and sinks of one context. `strands` lists all strands that it
     evaluates, `tied` those of them that are tied to it, `exposes` those that other subgraphs read, `reads` the strands
-    of others that it reads across, `depends_on` the subgraphs that run before it, and `images` the keys of those
-    that it draws before its picture. `borrows` are strands tied to other subgraphs of its context that it evaluates as
-    well, from the memory of those."""
+    of others that it reads across (either may be along axes), `depends_on` the subgraphs that run before it, and
+    `images` the keys of those that it draws before its picture. `borrows` are strands tied to other subgraphs of its
+    context that it evaluates as well, from the memory of those."""
 
     name: str
     context: str

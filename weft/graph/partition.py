@@ -144,9 +144,15 @@ def partition(graph: RenderGraph, contexts: ContextTable) -> RenderGraph:
     groups = _connected(units, _grouped(units), [picture.label for picture in pictures])
     of_unit = {unit: _name(group, units) for group in groups for unit in group}
     borrowing = {spec.name for spec in contexts if spec.in_one_memory}
-    subgraphs = [_subgraph(group, of_unit, units, borrowing) for group in groups]
+    strands = graph.strands()
+    subgraphs = [_along_axes(_subgraph(group, of_unit, units, borrowing), graph, strands) for group in groups]
     exposed = {ref for s in subgraphs for ref in s.reads} | graph.heard.keys()
-    subgraphs = [replace(s, exposes=tuple(r for r in s.tied if r in exposed)) for s in subgraphs]
+    read: dict[StrandRef, list[StrandRef]] = {}
+    for ref in sorted(exposed):
+        # What a stream has played is kept at its own axes alone, which readers are told.
+        if not ref.axes or not contexts[units.context[ref.alone]].streams:
+            read.setdefault(ref.alone, []).append(ref)
+    subgraphs = [replace(s, exposes=tuple(r for each in s.tied for r in read.get(each, ()))) for s in subgraphs]
     return replace(graph, subgraphs=tuple(_ordered(subgraphs)))
 
 
@@ -274,6 +280,16 @@ def _subgraph(
     return Subgraph(
         name, context, tuple(strands), tied, sinks, (), across, tuple(sorted(waits)), borrows=tuple(borrowed)
     )
+
+
+def _along_axes(subgraph: Subgraph, graph: RenderGraph, strands: Mapping[StrandRef, Strand]) -> Subgraph:
+    """The subgraph, with what it reads along the axes that it maps. A strand on which such a map may have an effect is
+    read both along them and at its own."""
+    maps = {axis for ref in (*subgraph.strands, *subgraph.tied) if ref in strands for axis in strands[ref].maps}
+    maps.update(axis for sink in graph.sinks if sink.label in subgraph.sinks for axis in sink.maps)
+    along = ((ref, sorted(maps.intersection(strands[ref].axes))) for ref in subgraph.reads if maps)
+    more = tuple(ref.along(axes) for ref, axes in along if axes)
+    return replace(subgraph, reads=(*subgraph.reads, *more)) if more else subgraph
 
 
 def _borrowed(group: list[Unit], name: str, of_unit: Mapping[Unit, str], units: _Units) -> list[StrandRef]:

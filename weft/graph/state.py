@@ -203,7 +203,7 @@ def cached_value(e: Evaluator[V], member: CacheMember, at: Coordinates[V]) -> Ta
     members = [m.now for m in group.members if isinstance(m, CacheMember)]
     e.remember(slot, [partial(e.member, m, e.env.own, call.span) for m in members])
     now: V = yield e.member(member.now, at, call.span)
-    age = at.axis(member.axis) or e.domain.const(0.0)
+    age = e.axis(member.axis, at) or e.domain.const(0.0)
     return _interpolated(e, slot, member.plane, age, float(depth - 1), now, at)
 
 

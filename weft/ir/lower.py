@@ -12,7 +12,7 @@ from weft.graph.affected import Edit, words_of
 from weft.graph.budget import Budget
 from weft.graph.build import sink_parts
 from weft.graph.calls import constant_arguments, media_path, source_text
-from weft.graph.domain import Coordinates, Environment, SlotRequest
+from weft.graph.domain import Coordinate, Coordinates, Environment, SlotRequest
 from weft.graph.elaborate import Elaborator
 from weft.graph.evaluation import Owner
 from weft.graph.nodes import RenderGraph, Subgraph
@@ -119,7 +119,7 @@ class KeptLowering:
         self._kept = edit.kept if self._kept is None else self._kept & edit.kept
         self.pool.reopen(budget)
         strands = graph.strands() if subgraph.reads else {}
-        owners = {ref: strands[ref].tied for ref in subgraph.reads}
+        owners = {ref: strands[ref.alone].tied for ref in subgraph.reads}
         made_for = subgraph.context, owners, frozenset(image.key for image in graph.images)
         self.current = None
         if made_for != self.made_for:
@@ -189,7 +189,9 @@ class _Lowering:
         if self.subgraph.exposes and not spec.streams:
             points = self._known_elaborator(spec, points=True)
             points.slots = swept.slots
-            exposed = tuple((ref, points.strand(ref, points.env.own)) for ref in self.subgraph.exposes)
+            exposed = tuple(
+                (ref, points.strand(ref.alone, _along(ref, points, self.kept.pool))) for ref in self.subgraph.exposes
+            )
         prefix = f"{spec.name}/"
         needed = self._slots_needed()
         slots = tuple(
@@ -215,7 +217,8 @@ class _Lowering:
         needed: set[object] = set()
         if not any(elaborator.slots for elaborator in self.kept.elaborators.values()):
             return needed
-        waiting: list[Owner] = [*self.subgraph.sinks, *self.subgraph.tied, *self.subgraph.exposes]
+        exposed = [ref.alone for ref in self.subgraph.exposes]
+        waiting: list[Owner] = [*self.subgraph.sinks, *self.subgraph.tied, *exposed]
         while waiting:
             owner = waiting.pop()
             if owner in needed:
@@ -235,7 +238,7 @@ class _Lowering:
 
     def _elaborator(self, spec: ContextSpec, points: bool) -> Elaborator[Expr]:
         strands = self.graph.strands()
-        owners = {ref: self.contexts[strands[ref].tied or ""] for ref in self.subgraph.reads}
+        owners = {ref: self.contexts[strands[ref.alone].tied or ""] for ref in self.subgraph.reads}
         images = frozenset(image.key for image in self.graph.images) if spec.sweeps_plane else frozenset[str]()
         domain = ExprDomain(self.kept.pool, spec, owners, images, points, self.kept.films, self.kept.numbers)
         env = Environment(domain, self.patch.settings, spec.counters, domain.own)
@@ -293,6 +296,20 @@ def _counts(value: Expr) -> bool:
     return value.op == "uniform" and is_count(str(value.attr))
 
 
+def _along(ref: StrandRef, elaborator: Elaborator[Expr], pool: Pool) -> Coordinates[Expr]:
+    """Where a strand that others read along axes is evaluated: each axis has a coordinate of its own."""
+    own = elaborator.env.own
+    if not ref.axes:
+        return own
+    named = dict(zip(ref.axes, ref.coordinates, strict=True))
+    there: dict[Coordinate, Expr] = {}
+    for instance in elaborator.patch.instances.values():
+        for axis in (StrandRef(instance.name, name) for name in instance.axes):
+            if str(axis) in named:
+                there[axis] = pool.make("coord", (), named[str(axis)])
+    return elaborator.moved(own, there)
+
+
 @dataclass
 class ExprLoop:
     """A loop in the making: its body is evaluated once, over variables."""
@@ -332,6 +349,8 @@ class ExprDomain:
     films: FilmNames
     numbers: Numbers = field(default_factory=Numbers)
     own: Coordinates[Expr] = field(init=False)
+    _along: Mapping[StrandRef, StrandRef] = field(init=False)
+    """What is read across along axes, by the strands themselves."""
     _written: dict[float, Expr] = field(default_factory=dict)
     _constants: Constants = field(default_factory=Constants)
     _nominal: Constants = field(default_factory=Constants)
@@ -339,6 +358,7 @@ class ExprDomain:
     def __post_init__(self) -> None:
         nowhere = self.const(0.0)
         self.own = Coordinates(nowhere, nowhere, nowhere, nowhere)
+        self._along = {ref.alone: ref for ref in self.owners if ref.axes}
 
     def const(self, value: float, span: Span | None = None) -> Expr:
         known = self._written.get(value)
@@ -475,13 +495,25 @@ class ExprDomain:
         owner = self.owners.get(ref)
         if owner is None:
             return None
+        mapped = {str(axis): value for axis, value in at.axes}
+        if (along := self._along.get(ref)) is not None and not mapped.keys().isdisjoint(along.axes):
+            ref = along
+        if ref.axes and owner.streams:
+            axis = next(axis for axis in ref.axes if axis in mapped)
+            hint = f"map {axis} where {ref.short} is made"
+            if axis.startswith(f"{ref.instance}@"):
+                hint = f"what was played is kept: {ref.short}(me@time ~ me@time - n / me@rate) is n ticks ago"
+            raise error("cannot-read-across", f"{ref.short} is computed in {owner.name}, where a map of {axis} does "
+                        "not reach it", span, hint)  # fmt: skip
         if "abstime" not in owner.read_over and at.abstime is not self.own.abstime:
             raise error(
                 "cannot-read-across",
                 f"{ref.short} is computed in {owner.name}, and what it was earlier is not kept", span,
                 f"delay({ref.short}, ticks, max) remembers it",
             )  # fmt: skip
-        return self.pool.make("strand", tuple(at.base(name) for name in owner.read_over), ref, span)
+        place = (at.base(name) for name in owner.read_over)
+        axes = (mapped.get(axis) or self.const(0.0) for axis in ref.axes)
+        return self.pool.make("strand", (*place, *axes), ref, span)
 
 
 # --- the inputs of a context that streams ---
@@ -543,6 +575,11 @@ class FeedCollector:
             # The place where it is read does not depend on the stream, so the operands can stay as they were.
             return self._coordinate(self._labels[node], node)
         # Every sample, or every channel, reads it at another place.
+        if ref.axes:
+            along = f"along {', '.join(ref.axes)} one is read a frame"
+            words = f"each sample reads {ref.short} at another place, and {along}"
+            raise error("cannot-read-across", words, node.span, "such as (me@x ~ 0.5, me@y ~ 0.5), and a value that "
+                        "does not depend on the time")  # fmt: skip
         if len(args) == 1:
             words = f"a map of the time cannot reach into {ref}, which knows only its own time"
             raise error("map-reaches-state", words, node.span, "delay(…) and cache(…) read earlier ticks")
@@ -562,7 +599,8 @@ def _in_stream(strand: Expr, rate: Mapping[Expr, Rate]) -> bool:
 
 def _is_of_sample(strand: Expr) -> bool:
     """Whether it is a strand of the same stream, read at the sample that is being computed."""
-    return len(strand.args) == 1 and _own_time(strand.args[0])
+    along = isinstance(strand.attr, StrandRef) and strand.attr.axes
+    return len(strand.args) == 1 and not along and _own_time(strand.args[0])
 
 
 def _own_time(node: Expr) -> bool:

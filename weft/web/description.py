@@ -129,7 +129,7 @@ class Description:
         """A strand that others read, over some coordinates. If pictures are remembered for it, only the card can give
         it; else the CPU computes a few values, and the card many."""
         remembers = any(slot.image for slot in kernel.slots)
-        over = list(spec.read_over)
+        over = [*spec.read_over, *ref.coordinates]
         made: dict[str, Json] = {"over": over, "kernel": None, "card": None}
         if spec.streams:
             return made

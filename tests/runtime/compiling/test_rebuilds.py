@@ -459,6 +459,17 @@ def test_a_pattern_is_written_otherwise() -> None:
     check_texts(f'p<value, gate> = pattern("{text}")\ndisplay(p@value, p@gate, 0)\naudio(p@gate)\n' for text in texts)
 
 
+def test_what_is_read_along_an_axis_is_found_anew() -> None:
+    text = (
+        "base<v> = me@absframe + me@x\ncache(base, 5)::cach<v>\nother<v> = me@x * {}\ncache(other, 3)::more<v>\n"
+        "made<v> = prev(made@v) * 0.5 + {}\nu = made * 2\ndisplay(made)\ncompute({})\n"
+    )
+    read = ("u", "u(cach@k ~ 2)", "u(more@k ~ 1)", "u(more@k ~ cach@k)(cach@k ~ 2)", "u")
+    made = ("cach@v", "cach@v * 2", "cach@v + more@v", "cach@v(cach@k ~ 1) + more@v", "me@x", "prev(cach@v)")
+    check_texts(text.format(n, m, r) for n, (m, r) in enumerate((m, r) for m in made for r in read))
+    check_texts(text.format(2, m, r) for r in read for m in made)
+
+
 def test_what_another_language_means_is_told_of_the_text_of_now() -> None:
     before = "#use std.blend\nv<x, y, z> = <0.3, me@x, 1>\nn = <0, -1, 0>\n"
     after = "display(reflect(v, n) + noise(3, 0.1))\n"

@@ -195,7 +195,7 @@ def trace(
     tick; what others would keep is evaluated where it is read. Raises WeftError for what cannot be lowered."""
     budget, strands, spec = Budget(), graph.strands(), contexts[subgraph.context]
     pool, films = Pool(budget), FilmNames()
-    owners = {ref: contexts[strands[ref].tied or ""] for ref in subgraph.reads}
+    owners = {ref: contexts[strands[ref.alone].tied or ""] for ref in subgraph.reads}
     domain = TracingDomain(pool, spec, owners, images if spec.sweeps_plane else frozenset(), points=False, films=films)
     domain.own = env_own(domain, Environment(domain, patch.settings, spec.counters, domain.own), spec)
     env = Environment(domain, patch.settings, spec.counters, domain.own)

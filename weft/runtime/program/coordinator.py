@@ -202,7 +202,7 @@ class ProgramRunner:
 
     def _over(self, ref: StrandRef) -> tuple[str, ...]:
         """The coordinates that a strand can be read over."""
-        return self._contexts[self._exposed[ref][1].unit.subgraph.context].read_over
+        return (*self._contexts[self._exposed[ref][1].unit.subgraph.context].read_over, *ref.coordinates)
 
     def try_out(self, env: Env, raw: bool = False) -> Iterator[tuple[RunningSubgraph, Values | None]]:
         """One tick of every subgraph, without any effect outside; see `Backend.try_out`."""
