@@ -33,6 +33,7 @@ from tests.test_patches import PICTURES_OF
 from weft.backends.base import DeviceLostError, Env, PictureHandle, as_array
 from weft.backends.card import ProgramWriter
 from weft.backends.cpu import CpuCode
+from weft.backends.gl import drawing
 from weft.backends.gl.backend import EmbeddedGlVisual, GlVisual
 from weft.backends.gl.drawing import GlCompiled
 from weft.backends.gl.egl import Context, GraphicsError
@@ -97,6 +98,20 @@ def test_a_shipped_picture_is_the_same(path: Path) -> None:
     expected = expected_of(path)
     assert not any(GlVisual().unsuitable(unit) for unit in expected.made.units if unit.subgraph.context == "visual")
     assert max(expected.differing(choose(load_registry(), ["visual"], "gl")["visual"])) <= OFF_SHARE
+
+
+SHARING = ("dancers", "film", "sampler", "scope", "strand")
+"""Shipped pictures that share what changes along one axis: samples of pictures and sounds, and values of other
+subgraphs, too."""
+
+
+@pytest.mark.parametrize("path", [path for path in PICTURES_OF if path.stem in SHARING], ids=lambda path: path.stem)
+@pytest.mark.usefixtures("that_computes")
+def test_by_tiles_a_shipped_picture_is_the_same(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[bool] = []
+    monkeypatch.setattr(drawing, "tiles_are_faster", lambda graphics, place: chosen.append(True) or True)
+    assert max(expected_of(path).differing(choose(load_registry(), ["visual"], "gl")["visual"])) <= OFF_SHARE
+    assert chosen
 
 
 def test_of_what_it_draws_no_machine_code_is_made() -> None:
