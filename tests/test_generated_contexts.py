@@ -49,6 +49,12 @@ def test_programs_are_the_same_every_time() -> None:
     assert [program(seed) for seed in range(20)] == [program(seed) for seed in range(20)]
 
 
+def test_programs_read_along_axes(folder: Path) -> None:
+    programs = (made(seed, folder)[1] for seed in range(20))
+    kernels = [kernel for program in programs for unit in program.units for kernel in unit.kernels]
+    assert any(ref.axes for kernel in kernels for ref in kernel.strands)
+
+
 FLAWED = {
     "a sound of a picture": (
         "t<v> = prev(t@v) * 0.5 + me@x\ndisplay(t@v)\naudio(t@v(me@x ~ 0.3, me@y ~ 0.5))\n", "me@x", "me@x * 1.001"

@@ -30,6 +30,12 @@ PATCHES = {
                            "n<v> = prev(n@v) + m@v\ndisplay(t@v, m@v, fract(n@v + me@x))",
     "memory of another window": "me<fps> = 10\nn<v> = prev(n@v) + 0.1\ndisplay(n@v)\n"
                                 'display(delay(n@v, 2, 5), to: "late")',
+    "an axis in another window": "b<v> = fract(me@frame / 7) * 0.5 + me@x * 0.3\ncache(b, 5)::c<v>\n"
+                                 "n<v> = fract(me@frame / 5)\ncache(n, 4)::d<v>\n"
+                                 "display(c@v(c@k ~ me@x * 4), d@v, 0)\ncompute(c@v(c@k ~ 2))\n"
+                                 "display(c@v(c@k ~ me@y * 4), d@v(d@k ~ 2), c@v(c@k ~ 3, me@x ~ 0.3), "
+                                 'to: "twice")\npast<v> = c@v(c@k ~ 3, me@x ~ 0.5, me@y ~ 0.5)\n'
+                                 "audio(sin(phasor(200 + 300 * past@v) * tau) * 0.2)",
     "numbers": "n<v> = prev(n@v) + 0.01\ncompute(n@v, me@time)\ndisplay(n@v, me@x, 0)",
     "a sound": "audio(sin(me@time * 440 * tau) * 0.3 + phasor(3) * 0.1)",
     "sides of a sound": "p<v> = phasor(220)\naudio(p@v * 0.5 - 0.2, prev(p@v) * 0.3)",

@@ -21,7 +21,7 @@ from tests.support.parity.author import Author
 from tests.support.parity.cases import REFUSED, grain, picture
 from tests.support.parity.moved import MOVING, DoubleMovement, Movement, MovingSteps
 from tests.support.parity.pieces import PICTURE, SOUND, Piece, Surroundings
-from tests.support.parity.recipes import UNIT
+from tests.support.parity.recipes import UNIT, Interval
 from tests.support.sounds import write_wav
 from tests.support.tolerances import GENERATED
 from weft.backends.cpu import CpuBackend
@@ -55,6 +55,8 @@ class Ensemble(Author):
 
     voices: list[Piece] = field(default_factory=list)
     """The strands that remember."""
+    axes: list[str] = field(default_factory=list)
+    """The axes of caches."""
 
     def program(self, statements: Sequence[str], counts: Sequence[int]) -> str:
         around = self.given()
@@ -83,6 +85,12 @@ class Ensemble(Author):
             ))  # fmt: skip
             self.lines.append(f"{name}<v> = {turn}")
             self.voices.append(Piece(f"{name}@v", UNIT, piece.cost + 10, True))
+        if self.chance(0.5):
+            piece = self.fitted(self.expression(around, 2), UNIT)
+            self.lines += [f"o{name}<v> = {piece.text}", f"cache(o{name}, 4)::p{name}<v>"]
+            past = [f"p{name}@v", f"(p{name}@v + {self.pick(self.voices).text})"] if self.voices else [f"p{name}@v"]
+            self.voices += [Piece(each, UNIT, piece.cost + 6, True) for each in past]
+            self.axes.append(f"p{name}@k")
         shown = [self.fitted(self.shown(around, [self.heard(around, around is everywhere)]), UNIT)]
         if context == "display" and self.chance(0.3):
             shown += [self.fitted(self.expression(around, 2), UNIT) for _ in range(2)]
@@ -98,12 +106,24 @@ class Ensemble(Author):
         if not self.voices:
             return self.leaf(around)
         voice = self.pick(self.voices[:-1] or self.voices)
+        if self.axes and self.chance(0.6):
+            voice = self.earlier(voice, around, anywhere)
         if not anywhere:
             return self.placed(voice)
         if self.chance(0.5):
             return voice
         to = [self.fitted(self.expression(around, 1), UNIT) for _ in range(2)]
         return replace(voice, text=f"{voice.text}(me@x ~ {to[0].text}, me@y ~ {to[1].text})")
+
+    def earlier(self, voice: Piece, around: Surroundings, anywhere: bool) -> Piece:
+        """A voice along axes of caches, to which it may be related or not. A sound reads it once a frame."""
+        axes = self.rng.sample(self.axes, min(len(self.axes), self.pick((1, 1, 2))))
+        steady = (Piece("2"), Piece("1.5"), Piece("mouse@x * 3"))
+        back = [self.pick(steady) for _ in axes]
+        if anywhere:
+            back = [self.fitted(self.expression(around, 1), Interval(0, 3)) for _ in axes]
+        maps = ", ".join(f"{axis} ~ {piece.text}" for axis, piece in zip(axes, back, strict=True))
+        return replace(voice, text=f"{voice.text}({maps})", cost=voice.cost + sum(piece.cost for piece in back))
 
     def at_a_place(self, around: Surroundings) -> Surroundings:
         """The same, with all that may be a picture at a place that stays: a sound that reads a picture wherever it is
