@@ -69,7 +69,7 @@ class Sharing(glsl.Glsl):
 
 @pytest.mark.parametrize("start", all_but(1, range(FIRST, FIRST + COUNT, CHUNK)))
 @pytest.mark.usefixtures("that_computes")
-def test_what_columns_and_rows_of_squares_share_shows_the_same(start: int, graphics: Graphics) -> None:
+def test_what_columns_and_rows_of_tiles_share_shows_the_same(start: int, graphics: Graphics) -> None:
     failures, shared = [], 0
     for seed in range(start, start + CHUNK):
         case = replace(case_of_seed(seed), packed=True)
@@ -78,7 +78,7 @@ def test_what_columns_and_rows_of_squares_share_shows_the_same(start: int, graph
             shared += 1
             outcome = compare(case, GlExecutor(graphics, Sharing(tile=glsl.TILE)))
             if outcome.unexplained:
-                failures.append(report(case, GlExecutor(graphics), outcome, f"program {seed} in squares"))
+                failures.append(report(case, GlExecutor(graphics), outcome, f"program {seed} in tiles"))
     assert failures == []
     assert shared > CHUNK / 4
 

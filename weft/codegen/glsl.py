@@ -43,7 +43,7 @@ TILE = 16
 
 _SIDES: Mapping[Axis, LaunchExtent] = MappingProxyType({"x": LaunchExtent.COLUMNS, "y": LaunchExtent.ROWS})
 
-# The threads of a square that compute what its columns and its rows share begin with these: threads that run in step
+# The threads of a tile that compute what its columns and its rows share begin with these: threads that run in step
 # would take the ways of both, one after the other.
 _FIRST_THREADS: Mapping[Axis, int] = MappingProxyType({"x": 0, "y": 64})
 
@@ -343,7 +343,7 @@ def _written_images(parts: ProgramParts) -> list[str]:
 
 
 class _SharedValues(NamedTuple):
-    """Values of one type that change along one axis, and that a square of pixels shares, in vectors of four."""
+    """Values of one type that change along one axis, and that a tile shares, in vectors of four."""
 
     axis: Axis
     names: Sequence[str]
@@ -391,7 +391,7 @@ class _SharedValues(NamedTuple):
 def _shared_first(
     values: Sequence[_SharedValues], before: Mapping[Axis, Sequence[CodeLine]], tile: int, sides: Mapping[Axis, str]
 ) -> list[CodeLine]:
-    """The lines that some threads of a square run for all. They are on its diagonal, so each has a column and a row."""
+    """The lines that some threads of a tile run for all. They are on its diagonal, so each has a column and a row."""
     lines = []
     for axis, body in before.items():
         written = [CodeLine(text) for each in values if each.axis == axis for text in each.written()]

@@ -1,4 +1,4 @@
-"""`weft.codegen.clike.lines`: what changes along one axis is computed once for each column and row of a square."""
+"""`weft.codegen.clike.lines`: what changes along one axis is computed once for each column and row of a tile."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_statements_are_split() -> None:
     assert found.pixels == [body[4], body[9]]
 
 
-def test_a_program_over_squares_computes_them_first() -> None:
+def test_a_program_over_tiles_computes_them_first() -> None:
     text = "row = exp(sin(me@y * 40))\ncolumn = exp(cos(me@x * 50))\ndisplay(row * column, row + column, row)\n"
     kernel = unit_of(text).kernel
     forms = drawn_or_tiled(kernel, True, NumberedKernel.of(kernel))

@@ -220,7 +220,7 @@ class Language(ABC):
     @property
     def worth_sharing(self) -> float:
         """How many additions it has to save each pixel that what changes along one axis is computed once for each
-        column or row of a square (see `LinePlan`); infinite if its programs cannot do that."""
+        column or row of a tile (see `LinePlan`); infinite if its programs cannot do that."""
         return math.inf
 
     @property

@@ -1,7 +1,7 @@
-"""What a program over squares of pixels computes once for each column and each row of a square.
+"""What a program over tiles, which are squares of pixels, computes once for each column and each row of a tile.
 
 A thread for each column, and one for each row, compute these values before all others; the pixels read them from the
-memory that the threads of a square share. The others wait meanwhile, so a program does this only where it saves more.
+memory that the threads of a tile share. The others wait meanwhile, so a program does this only where it saves more.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _READS: Mapping[str, float] = MappingProxyType({"picture": 8, "fetch": 8, "loop_
 
 _BY_RATE: Mapping[Rate, Axis] = MappingProxyType({Rate.COLUMN: "x", Rate.ROW: "y"})
 
-# The most values that are shared: of squares that need more than some kilobytes, a card computes fewer at once.
+# The most values that are shared: of tiles that need more than some kilobytes, a card computes fewer at once.
 _MOST = 128
 
 # A name, but not that of a field.

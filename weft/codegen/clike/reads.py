@@ -83,7 +83,7 @@ def _parts(strand: Node) -> set[Node]:
 
 # The values of a kernel as one graph, with their names in the patch.
 #
-# Values that change by column or by row are computed at every element, unless a program over squares of pixels shares
+# Values that change by column or by row are computed at every element, unless a program over tiles of pixels shares
 # them (see `LinePlan`). The launch prologue computes the constant and the frame section, in double precision.
 
 # The sections that become one, operands first.
