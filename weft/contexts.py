@@ -52,6 +52,8 @@ class ContextSpec:
     """The counters that this context owns and reads as uniforms (`absframe`). Others are derived from the time."""
     read_over: tuple[str, ...] = ()
     """The base coordinates at which other contexts may read a strand that is tied to this one."""
+    keeps: int = 0
+    """How many of its ticks are kept, so that other contexts can read its strands at earlier times."""
     merge: Literal["sum", "single", "concat"] = "concat"
     """How several output statements to one target combine: `sum` adds them, `single` makes a second one an error,
     `concat` lists their values one after another."""
@@ -145,6 +147,7 @@ AUDIO = ContextSpec(
     layouts=(("mono",), *(CHANNELS[:count] for count in range(2, len(CHANNELS) + 1))),
     sweeps={"x": "element", "y": "element", "abstime": "element", "channel": "frame"},
     read_over=("abstime",),
+    keeps=131_072,
     merge="sum",
     state_rank=0,
     raster=True,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.backends.test_reads import SIZE, card, device, embedded_graphics, graphics, nvidia, opencl, wgpu
+from tests.backends.test_reads import SIZE, card, device, embedded_graphics, graphics, nvidia, opencl, shown_by, wgpu
 from tests.support.choices import on_processor
 from tests.support.together import all_but
 from tests.support.tolerances import OFF_SHARE
@@ -170,10 +170,43 @@ def test_numbers_read_what_numbers_keep() -> None:
     np.testing.assert_allclose(found[:, 1], [0, 0, 0, 0, 0, 1, 2, 3], atol=1e-6)
 
 
-SOUND_OF = f"{NUMBER}audio(cach@v / 100)\n"
+SOUND_OF = "base<v> = me@abssample\ncache(base, 9)::cach<v>\naudio(cach@v * 0)\n"
+PLAYED = {
+    "ticks ago": ("cach@v - cach@v(cach@k ~ 4)", 0.5),
+    "between ticks": ("cach@v - cach@v(cach@k ~ 2.5)", 2.5 / 8),
+    "more than there are": ("cach@v - cach@v(cach@k ~ 99)", 1),
+    "fewer than none": ("cach@v - cach@v(cach@k ~ -3) + 4", 0.5),
+    "by column": ("cach@v - cach@v(cach@k ~ me@px * 8 / 31)", np.arange(31) / 31),
+    "by its position": ("cach@v - cach@v(me@px * 8 / 31)", np.arange(31) / 31),
+    "earlier": ("cach@v - cach@v(cach@k ~ 2, me@time ~ me@time - 2 / me@rate)", 0.5),
+    "through a strand": ("u - u(cach@k ~ 4)", 0.5),
+}
+
+
+@pytest.mark.parametrize(("shown", "gray"), PLAYED.values(), ids=PLAYED)
+def test_a_picture_reads_what_a_sound_caches(shown: str, gray: Any) -> None:
+    made = built(f"{SOUND_OF}u<v> = cach@v + 1\ndisplay(({shown}) / 8)\n")
+    for processor in PROCESSORS:
+        found = Offline(made, on_processor(processor)).at(0.1)[..., 0] / 255
+        np.testing.assert_allclose(found, np.broadcast_to(gray, found.shape), atol=0.003)
+
+
+def test_a_picture_of_a_card_does_as_well(card: type[CardBackend]) -> None:
+    for shown, gray in PLAYED.values():
+        made = built(f"{SOUND_OF}u<v> = cach@v + 1\ndisplay(({shown}) / 8)\n")
+        found = shown_by(made, card.name).at(0.1)[..., 0] / 255
+        np.testing.assert_allclose(found, np.broadcast_to(gray, found.shape), atol=0.003)
+
+
 PICTURE_OF = f"{PLACE}display(cach@v / 100)\n"
 REFUSED = {
-    "what a sound keeps, in a picture": (f"{SOUND_OF}display(cach@v(cach@k ~ 2))", "cach@v", "cach@v(me@time ~"),
+    "more than is kept of a sound": (
+        f"{SOUND_OF.replace('9', '100000')}display(cach@v(cach@k ~ 2))", "cach@v", "cache(…, 65536)"
+    ),
+    "what a sound caches of a cache": (
+        f"{SOUND_OF}cache(cach, 9)::again<v>\naudio(again@v * 0)\ndisplay(again@v(again@k ~ 2, cach@k ~ 1))", "again@v",
+        "map cach@k where again@v",
+    ),
     "what a sound makes of that": (
         f"{NUMBER}t<v> = prev(t@v) * 0.5 + cach@v\naudio(t@v)\ndisplay(t@v(cach@k ~ 2))", "t@v", "map cach@k where t@v",
     ),

@@ -54,7 +54,7 @@ MEANING: Sequence[CodeSpec] = (
     CodeSpec(
         "cannot-read-across",
         "This strand is computed elsewhere in the patch, which hands over only its current value: remember it with "
-        "delay(…) or cache(…). Of a sound, what was played can be read by the time, but not along an axis of a cache.",
+        "delay(…) or cache(…). Of a sound, what was played is kept for a while.",
         wrong="trail = max(me@x, prev(trail) * 0.9)\ndisplay(trail)\ncompute(trail(me@time ~ me@time - 1))",
         right="trail = max(me@x, prev(trail) * 0.9)\ndisplay(trail)\ncompute(delay(trail, 60, 60))",
     ),

@@ -488,6 +488,10 @@ class Domain(Protocol[V]):
     def film(self, film: FilmFile, plane: int, at: Coordinates[V], span: Span) -> V:
         """A plane of a film at a place and a time. Raises WeftError if the time is not the same in a whole picture."""
 
+    def ticks_played(self, ref: StrandRef) -> int:
+        """How many earlier ticks of a strand can be read because another context keeps what it has played; 0 for other
+        strands."""
+
     def external(self, ref: StrandRef, at: Coordinates[V], span: Span) -> V | None:
         """A strand that is evaluated elsewhere and read across; None if it is evaluated here."""
 
@@ -619,6 +623,9 @@ class ShapeDomain:
                 f"for a slit scan, remember the film: cache(f, 60)::c<r>, then c@r(c@k ~ me@{axis} * 59)",
             )  # fmt: skip
         return Shape(UNIFORM | at.x.over | at.y.over)
+
+    def ticks_played(self, ref: StrandRef) -> int:
+        return 0
 
     def external(self, ref: StrandRef, at: Coordinates[Shape], span: Span) -> Shape | None:
         return None

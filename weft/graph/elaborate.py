@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -37,7 +37,7 @@ from weft.graph.scope import (
     OPEN, CacheMember, Closure, Fixed, HeardStrand, LoopResult, Member, Opaque, PoisonedError, PositionallyRemapped,
     Remapped, Scope, SourceMember, StrandGroup, StrandMember, WordMember, in_scope, positional_axes
 )
-from weft.graph.state import cached_value, stateful_value
+from weft.graph.state import cached_value, played_cache, stateful_value
 from weft.names import COUNT, LiveName, SentName, SoundFile, StrandRef
 from weft.ops import BINARY, BUILTINS, UNARY, WORDS
 from weft.sources import FILM, HIDDEN, NEVER, PICTURE, SOURCES, UNSEEN, MediaHeader
@@ -473,7 +473,11 @@ class Elaborator(Evaluator[V]):
             return value
         outputs = self.patch.instances[ref.instance].outputs
         output = outputs[ref.output]
-        value = self.domain.external(ref, at, span or output.span)
+        if isinstance(output.definition, FromCache) and (kept := self.domain.ticks_played(ref)):
+            scope = self._scopes.setdefault(ref, Scope(ref.instance))
+            value = yield played_cache(self, ref, output.definition.call, scope, at, kept, span or output.span)
+        else:
+            value = self.domain.external(ref, at, span or output.span)
         if value is None:
             if ref in self._open:
                 self._raise_cycle(ref)
@@ -730,12 +734,10 @@ class Elaborator(Evaluator[V]):
             if isinstance(moves, StrandRef) and (references := self._references()) is not None:
                 references.maps[moves] = None
         self.budget.spend(_STEPS)
-        return self.moved(at, moved)
+        return self.placed(at.moved(moved))
 
-    def moved(self, at: Coordinates[V], maps: Mapping[Coordinate, V]) -> Coordinates[V]:
-        """The coordinates with other values for the bases and axes named, as one object for equal values."""
-        inside = at.moved(maps)
-        return self._places.setdefault(inside.key, inside)
+    def placed(self, at: Coordinates[V]) -> Coordinates[V]:
+        return self._places.setdefault(at.key, at)
 
     # --- state ----------------------------------------------------------------------------------------------------
 

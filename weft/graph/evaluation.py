@@ -32,6 +32,9 @@ class Evaluator(Protocol[V]):
     def member(self, member: Member, at: Coordinates[V], span: Span) -> Eventual[V]:
         """A member of a group, or a local, at coordinates. `span` is the place that reads it."""
 
+    def placed(self, at: Coordinates[V]) -> Coordinates[V]:
+        """The one object for coordinates of equal values."""
+
     def axis(self, ref: StrandRef, at: Coordinates[V]) -> V | None:
         """The value of an axis of an instance at coordinates; None if no map gives it one."""
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from weft.errors import error
+from weft.errors import Span, error
 from weft.graph.calls import match_arguments
 from weft.graph.domain import Coordinates, SlotKey, SlotRequest
 from weft.graph.evaluation import Evaluator
@@ -16,6 +16,7 @@ from weft.graph.lookup import unnamed_cache
 from weft.graph.loops import state_in_varying_loop
 from weft.graph.recursion import Eventual, Task
 from weft.graph.scope import CacheMember, Scope
+from weft.names import StrandRef
 from weft.ops import BUILTINS, STATE
 from weft.syntax.ast import Call, Expression, Number
 
@@ -207,6 +208,38 @@ def cached_value(e: Evaluator[V], member: CacheMember, at: Coordinates[V]) -> Ta
     return _interpolated(e, slot, member.plane, age, float(depth - 1), now, at)
 
 
+def played_cache(
+    e: Evaluator[V], ref: StrandRef, call: Call, scope: Scope, at: Coordinates[V], kept: int, span: Span
+) -> Task[V]:
+    """An output of a cache that another context plays, of which it keeps `kept` ticks: what it was `k` ticks earlier
+    is what was played then."""
+    own = StrandRef(ref.instance, "k")
+    here = e.placed(replace(at, axes=tuple([each for each in at.axes if each[0] != own])))
+    age = at.axis(own)
+    if age is None:
+        return _read_across(e, ref, here, span)
+    _, count = (a for a in match_arguments("cache", STATE["cache"].params, call.args, call.span) if a is not None)
+    depth: float = yield _constant_ticks(e, count, scope, "n", is_whole=True)
+    if depth > kept // 2:  # the newest ones are still to be heard
+        raise error("cannot-read-across", f"{ref.short} is played, and others can read {kept // 2:,} ticks along {own}",
+                    span, f"cache(…, {kept // 2}) remembers as many")  # fmt: skip
+
+    def played(ticks: V) -> V:
+        op, const = e.domain.op, e.domain.const
+        ago = op("div", op("min", ticks, const(depth - 1)), e.env.setting("rate"))
+        then = here.moved({"abstime": op("sub", at.abstime, ago)})
+        return _read_across(e, ref, e.placed(then), span)
+
+    return _between_ticks(e, age, (0.0, depth - 1), played, span)
+
+
+def _read_across(e: Evaluator[V], ref: StrandRef, at: Coordinates[V], span: Span) -> V:
+    found = e.domain.external(ref, at, span)
+    if found is None:
+        raise TypeError(f"{ref} is not read across")
+    return found
+
+
 def _constant_ticks(
     e: Evaluator[V], node: Expression, scope: Scope, name: str, least: int = 1, is_whole: bool = False
 ) -> Task[float]:
@@ -238,17 +271,27 @@ def _interpolated(
 ) -> V:
     """A plane as it was `age` ticks ago, interpolated linearly between ticks. `age` is clamped to 0…most if there is a
     current value, else to 1…most."""
-    e.budget.spend(_STEPS_OF_READING)
     op, const, span = e.domain.op, e.domain.const, slot.span
-    age = op("min", op("max", age, const(0.0 if now is not None else 1.0)), const(most))
-    whole = op("floor", age)
-    constant = e.domain.constant(age)
 
     def tap(ticks: V) -> V:
+        if now is not None and e.domain.constant(ticks) == 0:
+            return now
         deep = op("min", op("max", ticks, const(1.0)), const(float(slot.depth)))
         old = e.domain.state(slot, plane, deep, at, span)
         return old if now is None else op("select", op("lt", ticks, const(1.0)), now, old, span=span)
 
+    return _between_ticks(e, age, (0.0 if now is not None else 1.0, most), tap, span)
+
+
+def _between_ticks(
+    e: Evaluator[V], age: V, limits: tuple[float, float], tap: Callable[[V], V], span: Span
+) -> V:
+    """What was `age` ticks ago, clamped to the limits, and linear between ticks. `tap` reads whole ones."""
+    e.budget.spend(_STEPS_OF_READING)
+    op, const = e.domain.op, e.domain.const
+    age = op("min", op("max", age, const(limits[0])), const(limits[1]))
+    whole = op("floor", age)
+    constant = e.domain.constant(age)
     if constant is not None and constant == int(constant):
-        return now if now is not None and constant == 0 else tap(whole)
+        return tap(whole)
     return op("mix", tap(whole), tap(op("add", whole, const(1.0))), op("sub", age, whole), span=span)

@@ -307,7 +307,7 @@ def _along(ref: StrandRef, elaborator: Elaborator[Expr], pool: Pool) -> Coordina
         for axis in (StrandRef(instance.name, name) for name in instance.axes):
             if str(axis) in named:
                 there[axis] = pool.make("coord", (), named[str(axis)])
-    return elaborator.moved(own, there)
+    return elaborator.placed(own.moved(there))
 
 
 @dataclass
@@ -491,6 +491,10 @@ class ExprDomain:
                         "bind it with ::f<r, g, b>, and f@r is read from the picture")  # fmt: skip
         return self.picture(self.films.picture(film, self._closed(at.abstime), span), plane, at.x, at.y, span)
 
+    def ticks_played(self, ref: StrandRef) -> int:
+        owner = self.owners.get(ref)
+        return 0 if owner is None or self.spec.streams or owner.rate is not None else owner.keeps
+
     def external(self, ref: StrandRef, at: Coordinates[Expr], span: Span) -> Expr | None:
         owner = self.owners.get(ref)
         if owner is None:
@@ -500,11 +504,8 @@ class ExprDomain:
             ref = along
         if ref.axes and owner.streams:
             axis = next(axis for axis in ref.axes if axis in mapped)
-            hint = f"map {axis} where {ref.short} is made"
-            if axis.startswith(f"{ref.instance}@"):
-                hint = f"what was played is kept: {ref.short}(me@time ~ me@time - n / me@rate) is n ticks ago"
             raise error("cannot-read-across", f"{ref.short} is computed in {owner.name}, where a map of {axis} does "
-                        "not reach it", span, hint)  # fmt: skip
+                        "not reach it", span, f"map {axis} where {ref.short} is made")  # fmt: skip
         if "abstime" not in owner.read_over and at.abstime is not self.own.abstime:
             raise error(
                 "cannot-read-across",

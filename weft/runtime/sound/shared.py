@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from weft.backends.launch import VIEW
+from weft.contexts import AUDIO
 from weft.errors import error
 from weft.media.hearing import MOST_COLUMNS, HeardMemory
 from weft.names import HEARD_ROWS, HeardName, columns
@@ -63,7 +64,7 @@ MOST_CONTROLS = 1024
 MOST_RINGS = 64
 MOST_VIEWS = 8
 MOST_HEARD = 16
-RING = 131072
+RING = AUDIO.keeps
 """Samples in a ring."""
 
 
