@@ -251,3 +251,13 @@ def test_only_what_is_read_along_an_axis_is_computed_along_it() -> None:
     both = [StrandRef("cach", "v"), StrandRef("cach", "v").along([StrandRef("cach", "k")])]
     assert exposed(f"{here}compute(cach@v(cach@k ~ 3))\n") == both
     assert exposed(f"{here}compute(cach@v(more@k ~ 3))\n") == both[:1]
+
+
+def test_an_analysis_has_an_axis_as_well() -> None:
+    text = (
+        "fft(sin(me@time * 4000), bands: 8)::f<band>\nw<v> = prev(w@v) * 0.5 + f@band + me@x\ndisplay(w@v)\n"
+        "compute(w@v(f@k ~ 3))\n"
+    )
+    assert exposed(text) == [StrandRef("w", "v"), StrandRef("w", "v").along([StrandRef("f", "k")])]
+    (kernel,) = (unit.kernel for unit in built(text).units if unit.subgraph.context == "compute")
+    assert kernel.strands == (StrandRef("w", "v").along([StrandRef("f", "k")]),)
