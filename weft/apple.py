@@ -86,6 +86,8 @@ class AppleDevice:
         self.queue = _required(self.metal.newCommandQueue(), "a queue")
         self.failure: str | None = None
         """The error of a finished launch."""
+        self.is_hung = False
+        """Whether it is not to be waited for any more."""
 
     def buffer(self, given: Any) -> BufferMemory:
         """Memory for a number of bytes, or a copy of an array. Raises AppleError."""
@@ -172,8 +174,14 @@ class DeviceWork:
     """Work on a device. Deleting it waits for the work, without holding the GIL. The next launch raises its error."""
 
     def __init__(self, device: AppleDevice, commands: Any) -> None:
-        self._device = device
+        self.device = device
         self._commands = commands
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is done, or has failed."""
+        completed: int = self.device.own.metal.MTLCommandBufferStatusCompleted  # a greater number is a failure
+        return self._commands is None or bool(self._commands.status() >= completed)
 
     def wait(self) -> None:
         """Waits until it is done."""
@@ -181,11 +189,11 @@ class DeviceWork:
         if commands is None:
             return
         commands.waitUntilCompleted()
-        if commands.status() == self._device.own.metal.MTLCommandBufferStatusError:
-            self._device.failure = _message_of(commands.error())
+        if commands.status() == self.device.own.metal.MTLCommandBufferStatusError:
+            self.device.failure = _message_of(commands.error())
 
     def __del__(self) -> None:
-        if not sys.is_finalizing():  # modules that it needs may be gone by then
+        if not sys.is_finalizing() and not self.device.is_hung:  # modules that it needs may be gone by then
             self.wait()
 
 

@@ -86,7 +86,7 @@ template <class... A> static void run(void (*kernel)(A...), void **given, unsign
 _VERSION = zlib.crc32((_BEFORE + _AFTER).encode()) % 10**6
 
 # The errors that both libraries have under these numbers.
-INVALID, OUT_OF_MEMORY, COMPILATION = 1, 2, 6
+INVALID, OUT_OF_MEMORY, COMPILATION, NOT_READY = 1, 2, 6, 600
 _WORDS = {INVALID: (b"CUDA_ERROR_INVALID_VALUE", b"invalid argument"),
           OUT_OF_MEMORY: (b"CUDA_ERROR_OUT_OF_MEMORY", b"out of memory")}  # fmt: skip
 _SAID = {error: ctypes.create_string_buffer(words) for error, (_, words) in _WORDS.items()}
@@ -124,6 +124,8 @@ class StandIn:
         """The blocks of each launch, and their threads."""
         self.broken: set[str] = set()
         """The functions that fail."""
+        self.hangs = False
+        """Whether work is never over."""
         self.library = SimpleNamespace()
         self._texts: dict[int, tuple[str, bytes, str]] = {}
         self._names = iter(range(1, 1 << 30))
@@ -169,8 +171,8 @@ class StandIn:
             yield (f"cuMemcpy{name}_v2", f"hipMemcpy{name}"), (p, p, z, p), self._copy
         yield ("cuEventCreate", "hipEventCreateWithFlags"), (p, u), lambda to, flags: put(to, p, next(self._names))
         yield ("cuEventRecord", "hipEventRecord"), (p, p), lambda event, stream: 0 if stream == 8192 else INVALID
-        yield ("cuEventSynchronize", "hipEventSynchronize"), (p,), lambda event: 0
-        yield ("cuStreamSynchronize", "hipStreamSynchronize"), (p,), lambda stream: 0
+        yield ("cuEventQuery", "hipEventQuery"), (p,), lambda event: NOT_READY if self.hangs else 0
+        yield ("cuStreamQuery", "hipStreamQuery"), (p,), lambda stream: NOT_READY if self.hangs else 0
         yield ("nvrtcVersion", "hiprtcVersion"), (p, p), self._version
         yield ("nvrtcCreateProgram", "hiprtcCreateProgram"), (p, c_char_p, c_char_p, i, p, p), self._create
         yield ("nvrtcCompileProgram", "hiprtcCompileProgram"), (p, i, p), self._compile

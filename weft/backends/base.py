@@ -354,6 +354,9 @@ class DeviceProbe(ABC):
     def open(self) -> None:
         """Initializes the device early, so that the first subgraph does not wait for it. Raises DeviceLostError."""
 
+    def set_offline(self) -> None:
+        """Lets its device take as long as it does from now on, since nobody watches: it makes a film."""
+
     def draw_in(self, graphics: Any) -> None:
         """Uses the graphics of a window, if it `draws`. Called before anything is compiled."""
 

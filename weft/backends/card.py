@@ -27,6 +27,7 @@ from weft.backends.prologue import Fetch, LaunchPrologue, at_points, nowhere, pr
 from weft.backends.records import RecordedSubgraph
 from weft.backends.vector.machine import VectorExecutor
 from weft.backends.vm import Interpreter
+from weft.backends.waits import FILM_SECONDS, MOST_SECONDS
 from weft.codegen.clike.fields import NumberedKernel
 from weft.codegen.clike.language import Identifiers
 from weft.codegen.clike.shader import Forms, Shader, UnsuitableError
@@ -351,6 +352,11 @@ class CardBackend(Backend):
     dialect: ClassVar[Dialect]
     failure: ClassVar[type[Exception]]
     """The exception that its device raises when it is lost."""
+    most_seconds: float = MOST_SECONDS
+    """The seconds after which a device that does not answer is lost."""
+
+    def set_offline(self) -> None:
+        self.most_seconds = FILM_SECONDS
 
     @functools.cached_property
     def writer(self) -> ProgramWriter:

@@ -47,7 +47,7 @@ PLAYING: Sequence[CodeSpec] = (
         "device-lost",
         "The device that computed this is gone, and nothing is left that could take over: check the card, its driver "
         "and its cable, and start again.",
-        arises="A graphics card is unplugged, or its driver crashes, and no other backend can take over.",
+        arises="A graphics card is unplugged, or its driver crashes or hangs, and no other backend can take over.",
         exit_code=MISSING,
     ),
     CodeSpec(

@@ -7,6 +7,7 @@ import gc
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from tests.support.metal.executor import device
 from tests.support.metal.layer import CAMetalLayer, NSView
 from tests.support.metal.library import apple_in_place
 from weft.apple import AppleDevice, AppleError
+from weft.backends.compute.interface import ComputeError
 from weft.backends.metal import libraries as library
 from weft.runtime.screens.metal_painter import SHADERS
 
@@ -63,6 +65,23 @@ def test_a_launch_is_over_when_it_is_forgotten(own: AppleDevice) -> None:
     run = own.kernel(DOUBLE).function("twice")(1 << 16, values, own.buffer(np.array([1 << 16], np.uint32)))
     del run
     assert (np.frombuffer(values, np.float32) == 2).all()
+
+
+def test_a_device_that_hangs_is_lost_and_nothing_waits_for_it_again(own: AppleDevice) -> None:
+    if not isinstance(own.queue, stand_in.Queue):
+        pytest.skip("a real device does not hang when it is told to")
+    found, goes_on = library.MetalDevice(0), Event()
+    found.waits.most = 0.01
+    found.own.queue.worker.submit(goes_on.wait)
+    run = found.launch(found.compile(DOUBLE, "twice"), 1, [found.allocate(4), found.send(np.ones(1, np.uint32))])
+    try:
+        for _ in range(2):
+            with pytest.raises(ComputeError, match=r"its device has not answered for 0\.01 seconds"):
+                run.wait()
+        del run
+        gc.collect()
+    finally:
+        goes_on.set()
 
 
 def test_a_buffer_lives_as_long_as_somebody_looks_at_it(own: AppleDevice) -> None:

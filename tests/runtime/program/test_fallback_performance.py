@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.cards import PACKAGE
+from tests.support.compute import opencl
 from tests.support.gl import Graphics, graphics
 from tests.support.performance import Performance
 
-__all__ = ["graphics"]
+__all__ = ["graphics", "opencl"]
 
 # Processes with this folder on their path have code generators that fail.
 BROKEN = Path(__file__).parents[2] / "support" / "broken"
@@ -93,6 +94,27 @@ def test_opengl_takes_over_from_a_card(graphics: Graphics, patch: Path) -> None:
         performance.wait_for("swap")
         assert sum(event["event"] == "backend" for event in performance.events) == 1
         assert {"error", "stopped"}.isdisjoint(event["event"] for event in performance.events)
+
+
+@pytest.mark.usefixtures("opencl")
+def test_a_device_that_hangs_is_left_and_the_performance_ends_when_it_is_told_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(BROKEN))
+    monkeypatch.setenv("WEFT_BROKEN", "opencl")
+    path = tmp_path / "patch.weft"
+    path.write_text(TEXT.format(3))
+    options = ("--headless", "--no-audio", "--no-stand-in", "--backend", "visual=opencl:0", "--frames", "120")
+    with Performance(path, *options) as performance:
+        moved = performance.wait_for("backend")
+        reason = "its device has not answered for 0.1 seconds"
+        fields = {"context": "visual", "from": "opencl_visual", "to": "native", "reason": reason}
+        assert {name: moved[name] for name in fields} == fields
+        performance.wait_for_words(f"weft: visual continues with native: {reason}")
+        assert performance.wait_for("stopped")["reason"] == "frames"
+        assert performance.ended() == 0
+        counts = [event["values"][0] for event in performance.events if event["event"] == "compute"]
+        assert counts == sorted(counts)
 
 
 @pytest.mark.long

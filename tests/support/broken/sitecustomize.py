@@ -1,7 +1,8 @@
-"""Code generators that fail: Python imports this by itself at the start of a process that has the folder on its path.
+"""Code generators that fail, and devices that hang: Python imports this by itself at the start of a process that has
+the folder on its path.
 
 `WEFT_BROKEN` names them: `native`, `better` (machine code of the second tier), `tiles` (pictures as lists of calls),
-`numpy`.
+`numpy`, `opencl` (the device hangs after some launches, and is not waited for as long as usual).
 """
 
 from __future__ import annotations
@@ -28,6 +29,26 @@ class Breaker(importlib.abc.MetaPathFinder):
             lists.ListReader = feedback.reads_of = fail
         if name == "weft.backends.native.executor":
             self.break_machine_code()
+        if name == "weft.backends.opencl.backend" and "opencl" in BROKEN:
+            self.hang_opencl()
+
+    def hang_opencl(self) -> None:
+        """Has the queue of a device wait after some launches, for what never comes."""
+        import pyopencl
+
+        from weft.backends import card
+        from weft.backends.opencl.queue import ClDevice
+
+        launch, left = ClDevice.launch, iter(range(20))
+
+        def hanging(device: Any, *given: Any) -> Any:
+            if next(left, None) is None and not hasattr(device, "hangs"):
+                device.hangs = pyopencl.UserEvent(device._context)
+                pyopencl.enqueue_barrier(device._queue, wait_for=[device.hangs])
+            return launch(device, *given)
+
+        ClDevice.launch = hanging  # type: ignore[method-assign]
+        card.CardBackend.most_seconds = 0.1
 
     def break_machine_code(self) -> None:
         from weft.codegen.native import chunks, module, series, tiles

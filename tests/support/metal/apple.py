@@ -26,7 +26,8 @@ from tests.support.metal.things import (
 NAME, WORKING_SET = "a processor", 2**30
 
 CONSTANTS = {
-    "MTLBlendFactorOne": 1, "MTLBlendFactorOneMinusSourceAlpha": 5, "MTLCommandBufferStatusError": 5,
+    "MTLBlendFactorOne": 1, "MTLBlendFactorOneMinusSourceAlpha": 5, "MTLCommandBufferStatusCompleted": 4,
+    "MTLCommandBufferStatusError": 5,
     "MTLLanguageVersion2_3": 131075, "MTLLoadActionClear": 2, "MTLPixelFormatBGRA8Unorm": 80,
     "MTLPrimitiveTypeTriangle": 3, "MTLResourceStorageModeShared": 0, "MTLStorageModePrivate": 2,
     "MTLStoreActionStore": 1, "MTLTextureUsageRenderTarget": 4,
@@ -34,7 +35,7 @@ CONSTANTS = {
 NOT_APPLES = frozenset({"present", "target"})
 """What the classes here have for their own purposes."""
 
-_BGRA, _COMPLETED, _FAILED = 80, 4, 5
+_BGRA, _COMMITTED, _COMPLETED, _FAILED = 80, 2, 4, 5
 _GROUP = 64
 
 
@@ -226,6 +227,8 @@ class CommandBuffer:
         self._done.result()
 
     def status(self) -> int:
+        if self._done is None or not self._done.done():
+            return _COMMITTED
         return _COMPLETED if self._failure is None else _FAILED
 
     def error(self) -> NSError | None:

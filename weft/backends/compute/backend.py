@@ -41,6 +41,7 @@ class ComputeBackend(CardBackend):
         """The device, opened at the first call, with the pictures on it. Raises ComputeError."""
         if self._opened is None:
             device = self.opened(self._index)
+            device.waits.most = self.most_seconds
             self._opened = device, PictureBuffers(device)
         return self._opened
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Protocol, TypeAlias
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from weft.backends.records import CallList
+from weft.backends.waits import DeviceWaits
 from weft.codes.rows import InternalError
 from weft.errors import WeftError
 
@@ -60,23 +62,29 @@ def failure(what: str, reason: Exception) -> Exception:
 class _Failing:
     """See `failing`. A generator would take longer, and a frame has several."""
 
-    __slots__ = ("_what",)
+    __slots__ = ("_as", "_what")
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, told: Callable[[str], Exception] | None) -> None:
         self._what = what
+        self._as = told
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: object, reason: BaseException | None, trace: object) -> None:
-        if isinstance(reason, Exception) and (told := failure(self._what, reason)) is not reason:
+        if not isinstance(reason, Exception):
+            return
+        told = failure(self._what, reason)
+        if self._as is not None and isinstance(told, ComputeError):
+            told = self._as(str(told))
+        if told is not reason:
             raise told from reason
 
 
-def failing(what: str) -> _Failing:
-    """Makes any exception of a device's library in a `with` block a ComputeError that begins with `what`. The types of
-    these exceptions belong to the library, which need not be there."""
-    return _Failing(what)
+def failing(what: str, told: Callable[[str], Exception] | None = None) -> _Failing:
+    """Makes any exception of a device's library in a `with` block a ComputeError that begins with `what`, or what
+    `told` makes of its words. The types of these exceptions belong to the library, which need not be there."""
+    return _Failing(what, told)
 
 
 class Run(Protocol):
@@ -124,6 +132,11 @@ class ComputeDevice(ABC):
     """Whether `calls` gives some."""
     late: ClassVar[bool] = True
     """Whether it may finish a program only at its first launch, so that weft launches it once beforehand."""
+
+    @functools.cached_property
+    def waits(self) -> DeviceWaits:
+        """What all waits for it go through, so that each has an end."""
+        return DeviceWaits(ComputeError)
 
     @abstractmethod
     def __init__(self, index: int) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from weft.backends.base import Env
+from weft.backends.base import DeviceLostError, Env
 from weft.backends.card import (
     CardCompiled, CardPicture, CardPictures, Dialect, SampleChunk, ShaderCode, SoundCode, one_sample, refused
 )
@@ -192,9 +193,12 @@ class ComputeProgram:
 class ComputePicture(CardPicture):
     """A picture in a buffer, which may still be drawn to."""
 
-    def __init__(self, device: ComputeDevice, buffer: Any, work: Work, shape: tuple[int, int]) -> None:
+    def __init__(
+        self, context: str, device: ComputeDevice, buffer: Any, work: Work, shape: tuple[int, int]
+    ) -> None:
         super().__init__(shape)
         self.device = device
+        self._context = context
         self._work = work
         self.buffer = buffer
         """The pixels drawn so far."""
@@ -206,14 +210,19 @@ class ComputePicture(CardPicture):
         return self.read if self._pixels is not None else self._begun(self.device.lending)
 
     def _begun(self, read: Callable[[Any, Run], Arrival]) -> Callable[[], npt.NDArray[np.uint8]]:
-        with failing("a picture cannot be read"):
+        with self._telling:
             arrival = read(self.buffer, self._work.run)
 
         def fetch() -> npt.NDArray[np.uint8]:
-            with failing("a picture cannot be read"):
+            with self._telling:
                 return arrival().reshape(self.shape)
 
         return fetch
+
+    @property
+    def _telling(self) -> AbstractContextManager[None]:
+        """Tells of a failure in a `with` block as a loss of the device."""
+        return failing("a picture cannot be read", lambda reason: DeviceLostError(self._context, reason))
 
 
 class ComputeCompiled(CardCompiled):
@@ -268,7 +277,7 @@ class ComputeCompiled(CardCompiled):
         self._buffers.rotate(1)
         if not self.unit.kernel.outputs:
             return None
-        return ComputePicture(self._device, buffer, work, launch.shape)
+        return ComputePicture(self.unit.subgraph.context, self._device, buffer, work, launch.shape)
 
     def new_record(self, machine: PrologueMachine) -> FrameRecord | None:
         return self.grid.record(machine, self._shape, self._rings)
@@ -297,7 +306,7 @@ class ComputeCompiled(CardCompiled):
             ticks.popleft()
         calls.draw_to(self._buffers[0])
         record.make_ready(memory)
-        return ComputePicture(self._device, buffer, work, self._shape)
+        return ComputePicture(self.unit.subgraph.context, self._device, buffer, work, self._shape)
 
     def _fit(self, shape: tuple[int, int]) -> None:
         """Makes room for a picture of another shape, such as a program draws that fades out. Raises ValueError if it

@@ -37,8 +37,7 @@ class CardMemory:
 
     def __del__(self) -> None:
         if hasattr(self, "address"):
-            self._driver.enter()
-            self._driver.free(self.address)
+            self._driver.give_back("free", self.address)
 
 
 class _Marks:
@@ -104,8 +103,7 @@ class _CardProgram:
 
     def __del__(self) -> None:
         with suppress(Exception):  # it was not loaded, or its card is lost
-            self._driver.enter()
-            self._driver.unload(self._program)
+            self._driver.give_back("unload", self._program)
 
 
 class _LaunchRecord:
@@ -188,7 +186,7 @@ class CardDevice(RemoteDevice):
 
     def __init__(self, index: int) -> None:
         """Raises ComputeError."""
-        self._driver = Driver(self.maker, index)
+        self._driver = Driver(self.maker, index, self.waits)
         self._pinned = _PinnedMemory(self._driver)
         self._marks = _Marks(self._driver)
         self._programs: RecentPrograms[tuple[str, str], _CardProgram] = RecentPrograms()
@@ -276,5 +274,4 @@ class CardDevice(RemoteDevice):
         return fetch
 
     def wait(self) -> None:
-        self._driver.enter()
-        StreamMark(self._marks).wait()
+        (self._marks.last or StreamMark(self._marks)).wait()  # without an event it is the end of all work

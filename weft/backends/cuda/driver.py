@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 from weft.backends.base import DeviceInfo
 from weft.backends.compute.interface import ComputeError, MissingError
 from weft.backends.records import Call
+from weft.backends.waits import DeviceWaits
 
 FILE = "weft.cu"
 """The name of a text for its compiler."""
@@ -54,8 +55,8 @@ _DRIVER: Mapping[str, DriverFunction] = MappingProxyType({
     "copy": DriverFunction("cuMemcpyDtoDAsync_v2", "hipMemcpyDtoDAsync", (_P, _P, _Z, _P)),
     "event": DriverFunction("cuEventCreate", "hipEventCreateWithFlags", (_P, _U)),
     "record": DriverFunction("cuEventRecord", "hipEventRecord", (_P, _P)),
-    "wait": DriverFunction("cuEventSynchronize", "hipEventSynchronize", (_P,)),
-    "finish": DriverFunction("cuStreamSynchronize", "hipStreamSynchronize", (_P,)),
+    "passed": DriverFunction("cuEventQuery", "hipEventQuery", (_P,)),
+    "idle": DriverFunction("cuStreamQuery", "hipStreamQuery", (_P,)),
 })  # fmt: skip
 
 _COMPILER: Mapping[str, DriverFunction] = MappingProxyType({
@@ -69,8 +70,8 @@ _COMPILER: Mapping[str, DriverFunction] = MappingProxyType({
     "destroy": DriverFunction("nvrtcDestroyProgram", "hiprtcDestroyProgram", (_P,)),
 })  # fmt: skip
 
-# The same in both: a stream that does not wait for others, an event without a time.
-_NON_BLOCKING, _WITHOUT_TIME = 1, 2
+# The same in both: a stream that does not wait for others, an event without a time, the answer that work is under way.
+_NON_BLOCKING, _WITHOUT_TIME, _NOT_READY = 1, 2, 600
 
 
 class LibraryCalls:
@@ -86,10 +87,11 @@ class LibraryCalls:
             call.argtypes, call.restype = function.takes, c_int
             self.by_name[name] = call
 
-    def done(self, error: int) -> None:
-        """Raises RuntimeError with the driver's words if there is an error."""
-        if error:
+    def done(self, error: int) -> bool:
+        """Whether nothing is under way. Raises RuntimeError with the driver's words if there is an error."""
+        if error and error != _NOT_READY:
             raise RuntimeError(self._maker.words(self._library, error))
+        return not error
 
     def call(self, name: str, *given: Any) -> None:
         self.done(self.by_name[name](*given))
@@ -192,8 +194,9 @@ class Driver(LibraryCalls):
     The card has to be that of the calling thread: `enter` makes it so.
     """
 
-    def __init__(self, maker: Maker, index: int) -> None:
+    def __init__(self, maker: Maker, index: int, waits: DeviceWaits) -> None:
         """Raises ComputeError."""
+        self.waits = waits
         library, compiler = maker.driver(), maker.compiler()
         try:
             super().__init__(library, _DRIVER, maker)
@@ -202,7 +205,7 @@ class Driver(LibraryCalls):
             device = self.value("device", index)
             self._choose, self._choice = maker.choosing(library, self, device)
             self.enter()
-            self._wait, self._finish = self.by_name["wait"], self.by_name["finish"]
+            self._passed, self._idle = self.by_name["passed"], self.by_name["idle"]
             self._stream = self._address("stream", _NON_BLOCKING)
             capability = self.numbers("capability", device)
             versions = self.value("version"), self._compiler.numbers("version")
@@ -252,10 +255,6 @@ class Driver(LibraryCalls):
         """A kernel of a program."""
         return self._address("function", program, entry.encode())
 
-    def unload(self, program: int) -> None:
-        """Frees a program once what was asked for before is done."""
-        self.by_name["unload"](program)
-
     def launch(self, kernel: int, blocks: int, threads: int, arguments: int) -> None:
         """Launches a kernel; `arguments` is the address of a list of addresses, one for each argument. The arguments
         are read before it returns."""
@@ -267,9 +266,11 @@ class Driver(LibraryCalls):
         self.call("clear", address, 0, size, self._stream)
         return address
 
-    def free(self, address: int) -> None:
-        """Frees memory of the card once what was asked for before is done."""
-        self.by_name["free"](address, self._stream)
+    def give_back(self, what: Literal["free", "unload"], given: int) -> None:
+        """Frees memory of the card, or a program, once what was asked for before is done; not if the card hangs."""
+        if not self.waits.is_hung:
+            self.enter()
+            self.by_name[what](*((given, self._stream) if what == "free" else (given,)))
 
     def pinned(self, size: int) -> int:
         """The address of memory of the computer that copies need not wait for. It is never freed."""
@@ -290,7 +291,8 @@ class Driver(LibraryCalls):
         self.call("record", event, self._stream)
 
     def wait(self, event: int) -> None:
-        """Waits until all before the last record of an event is done, and without one (0) all, with Python's lock
-        free."""
-        error = self._wait(event) if event else self._choose(self._choice) or self._finish(self._stream)
-        self.done(error)
+        """Waits until all before the last record of an event is done, and without one (0) all."""
+        if not event:
+            self.enter()
+        ask, about = (self._passed, event) if event else (self._idle, self._stream)
+        self.waits.until(lambda: self.done(ask(about)))

@@ -83,6 +83,7 @@ class GlBackend(CardBackend):
             except Exception as failure:  # PyOpenGL raises errors of many kinds if libraries are missing
                 raise GraphicsError(f"OpenGL is missing on this machine ({failure})") from failure
             self._made = ProgramFactory(self._graphics or offscreen(self._number, self.api), self._tiled)
+            self._made.graphics.waits.most = self.most_seconds
         return self._made
 
 

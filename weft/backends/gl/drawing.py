@@ -15,7 +15,7 @@ from weft.backends.base import Env, PictureHandle
 from weft.backends.card import CardCompiled, CardPictures, SampleChunk, ShaderCode, SoundCode, one_sample
 from weft.backends.executors import Stillness
 from weft.backends.gl.frame_calls import AFTER_TILES, GlCall, GlFrameCalls, Target, detach, in_tiles, make, over_targets
-from weft.backends.gl.graphics import GL, ContextState, FramesUnderWay, Graphics
+from weft.backends.gl.graphics import GL, ContextState, Graphics
 from weft.backends.gl.memory import GlMemory
 from weft.backends.gl.programs import FRAME, OWN_REFUSED, LinkedPrograms, drawing, linked
 from weft.backends.gl.textures import (
@@ -488,6 +488,9 @@ class Points(GlProgram):
             GL.glBindBufferBase(_STORAGE, at, buffer.number)
         GL.glDispatchCompute(-(-shape[1] // (self.shader.workgroup or 1)), 1, 1)
         GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
+        values.follow()
+        if self.shader.stops:
+            limit.follow()
         return Pending(
             self.graphics, values, limit, shape, self.shader.stops, begun is not None and begun.machine.loop_stopped
         )
@@ -601,7 +604,7 @@ class GlCompiled(CardCompiled):
     _wide: DrawPass | None = None
 
     def __post_init__(self) -> None:
-        self._under_way = FramesUnderWay(self.graphics)
+        self._under_way = self.graphics.frames()
         self._ready_in: ContextState | None = None
         """Where the record is ready to draw."""
 

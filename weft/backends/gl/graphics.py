@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -18,6 +17,7 @@ import OpenGL
 from weft.backends.gl.abilities import Abilities, abilities_of
 from weft.backends.gl.egl import DESKTOP, EMBEDDED, Context, GlApi, GraphicsError
 from weft.backends.hardware import is_software
+from weft.backends.waits import DeviceWaits, FramesUnderWay
 from weft.backends.work_threads import CLOSED, WorkThreads
 from weft.codegen import essl
 from weft.platform import system
@@ -117,12 +117,8 @@ def address_of(name: str) -> int:
 
 # Fences.
 
-# How long to wait for one, and to ask for one again and again, in nanoseconds.
-_FOREVER = 2**63 - 1
-_SOON = 1_000_000
-
-# The answers for one that is passed.
-_PASSED = frozenset({int(GL.GL_ALREADY_SIGNALED), int(GL.GL_CONDITION_SATISFIED)})
+# The answer for one that is not passed within the time of a wait.
+_NOT_YET = int(GL.GL_TIMEOUT_EXPIRED)
 
 
 class FenceCalls:
@@ -141,21 +137,14 @@ class FenceCalls:
         return self._make(int(GL.GL_SYNC_GPU_COMMANDS_COMPLETE), 0) or 0
 
     def is_passed(self, fence: int) -> bool:
-        """Whether all before a fence is done."""
-        return self._wait(fence, 0, 0) in _PASSED
+        """Whether all before a fence is done, or has failed, which is noticed elsewhere."""
+        answer: int = self._wait(fence, 0, 0)
+        return answer != _NOT_YET
 
-    def passes_soon(self, fence: int) -> bool:
-        """Whether all before a fence is done within a moment, which is waited for. A driver that waits itself may
-        sleep, and wake up later than a short frame takes."""
-        until, wait, now = time.perf_counter_ns() + _SOON, self._wait, time.perf_counter_ns
-        while wait(fence, 0, 0) not in _PASSED:
-            if now() > until:
-                return False
-        return True
-
-    def wait(self, fence: int) -> None:
-        """Waits until all before a fence is done."""
-        self._wait(fence, int(GL.GL_SYNC_FLUSH_COMMANDS_BIT), _FOREVER)
+    def passes(self, fence: int, most: float) -> bool:
+        """The same within some seconds, which are waited for."""
+        answer: int = self._wait(fence, int(GL.GL_SYNC_FLUSH_COMMANDS_BIT), int(most * 1e9))
+        return answer != _NOT_YET
 
 
 # The contexts that weft draws in: one for the thread that draws, and others in which programs are made ready.
@@ -280,6 +269,7 @@ class _Drawing:
     def __enter__(self) -> ContextState:
         place = self.entrance.__enter__()
         try:
+            self._graphics.check_answers()
             self._graphics.entries += 1
             self._graphics.delete()
         except BaseException as reason:
@@ -309,6 +299,7 @@ class Graphics:
         places = [partial(_Entrance, each) for each in preparing]
         self._preparing = WorkThreads("weft-graphics", places, GraphicsError) if places else None
         self._is_closed = False
+        self.waits = DeviceWaits(GraphicsError)
         self.entries = 0
         """How often a context for drawing has been entered."""
         self._last = 0, 0
@@ -339,7 +330,7 @@ class Graphics:
         def finished(place: ContextState) -> T:
             try:
                 made = make(place)
-                GL.glFinish()
+                self.wait()
                 self.check()
             except DriverError as reason:
                 raise self.failure(reason) from reason
@@ -347,6 +338,7 @@ class Graphics:
 
         if self._is_closed:
             raise GraphicsError(CLOSED)
+        self.check_answers()
         if self._preparing is not None:
             return self._preparing.do(finished)
         with self._hidden as place:
@@ -388,7 +380,8 @@ class Graphics:
                 case "buffer":
                     GL.glDeleteBuffers(1, [number])
                 case "fence":
-                    self._last = 0, 0
+                    if number == self._last[0]:
+                        self._last = 0, 0
                     self.fences.delete(number)
                 # llvmpipe crashes in one context if another context deletes a program that both have used.
                 case "program" if not self.about.software:
@@ -408,12 +401,41 @@ class Graphics:
         # has passed it has not failed. A driver without a card needs the processor meanwhile.
         if fence and entries == self.entries and not self.about.software:
             with self._hidden:
-                if self.fences.passes_soon(fence):
-                    return
+                self.waits.until(partial(self.fences.is_passed, fence))
+                return
         with self.drawing():
-            GL.glFinish()
+            self.wait()
 
-    def end_frame(self, fence: int) -> None:
+    def fence(self) -> int:
+        """A fence behind all that was asked for in the current context of these, for `wait`; 0 if the driver makes
+        none."""
+        return self.fences.made()
+
+    def wait(self, fence: int = 0) -> None:
+        """Waits until all before a fence is done, which is deleted, or without one all that was asked for in the
+        current context of these. Raises GraphicsError if the card does not answer. Calls that give what the card has
+        drawn wait for it, too, but without an end: this comes before them."""
+        fence = fence or self.fence()
+        if not fence:
+            return
+        # A driver that waits itself may sleep, and wake up later than a short frame takes. One without a card needs the
+        # processor meanwhile.
+        if self.about.software:
+            self.waits.within(partial(self.fences.passes, fence))
+        elif not self.fences.passes(fence, 0.0):
+            self.waits.until(partial(self.fences.is_passed, fence))
+        self.fences.delete(fence)
+
+    def check_answers(self) -> None:
+        """Raises GraphicsError if the card has not answered, since some calls would wait for it without an end."""
+        if self.waits.is_hung:
+            raise self.waits.failure()
+
+    def frames(self) -> FramesUnderWay:
+        """What keeps the frames of a program that are under way few."""
+        return FramesUnderWay(self.waits, self.fences, self._end_frame, partial(self.discard, "fence"))
+
+    def _end_frame(self, fence: int) -> None:
         """All commands for drawing until now are a frame, which has this fence."""
         self._last = fence, self.entries
 
@@ -422,39 +444,6 @@ class Graphics:
         with self.drawing():
             if self.about.able.computes:
                 GL.glMemoryBarrier(GL.GL_ALL_BARRIER_BITS)
-
-
-# The frames that are asked for before the first wait. More would only add latency.
-_AHEAD = 2
-
-
-class FramesUnderWay:
-    """Keeps the frames that are under way few. Each has a fence behind it."""
-
-    def __init__(self, graphics: Graphics) -> None:
-        self._graphics = graphics
-        self._calls = graphics.fences
-        self._fences: deque[int] = deque()
-
-    def begin(self) -> None:
-        """Waits until few enough frames are under way for another one. In the context that draws."""
-        while len(self._fences) >= _AHEAD:
-            self._calls.wait(self._fences[0])
-            self._calls.delete(self._fences.popleft())
-
-    def end(self, fence: int = 0) -> None:
-        """A frame has been asked for; without its fence, one is made. In the context that draws."""
-        fences, calls = self._fences, self._calls
-        # The next frame need not ask about those that are done.
-        while fences and calls.is_passed(fences[0]):
-            calls.delete(fences.popleft())
-        fence = fence or calls.made()
-        fences.append(fence)
-        self._graphics.end_frame(fence)
-
-    def __del__(self) -> None:
-        for fence in self._fences:
-            self._graphics.discard("fence", fence)
 
 
 def read_about() -> DriverInfo:

@@ -80,6 +80,7 @@ class Texture:
     def read(self, out: Array | None = None) -> Array:
         """The pixels [height, width, 4]; waits until they have been drawn."""
         found: Array = np.empty((*self.shape, 4), self._dtype) if out is None else out
+        self.graphics.wait()
         self._send(found)
         return found
 
@@ -130,6 +131,7 @@ class Texture:
         GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, buffer.number)
         self._send(ctypes.c_void_p(0))
         GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, 0)
+        buffer.follow()
 
 
 class SoundTexture:
@@ -241,6 +243,7 @@ class Layers:
         GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, into.number)
         self._send(0, self.count, ctypes.c_void_p(0))
         GL.glBindBuffer(GL.GL_PIXEL_PACK_BUFFER, 0)
+        into.follow()
 
     def _send(self, first: int, count: int, to: Any) -> None:
         """Copies layers to an array, or to a place of the bound buffer."""
@@ -255,6 +258,7 @@ class Layers:
         # With some drivers, a read through a framebuffer takes a hundred times as long in another context than that in
         # which the texture was made.
         able = self.array.graphics.about.able
+        self.array.graphics.wait()
         if able.reads_layers:
             self._send(first, len(found), found)
             return
@@ -323,6 +327,8 @@ class Buffer:
 
     def __init__(self, graphics: Graphics) -> None:
         self.number: Any = GL.glGenBuffers(1)
+        self._graphics = graphics
+        self._fence = 0
         self._is_mapped = False
         weakref.finalize(self, graphics.discard, "buffer", self.number).atexit = False
 
@@ -348,6 +354,21 @@ class Buffer:
         GL.glBindBuffer(kind, self.number)
         GL.glBufferData(kind, count, None, usage)
 
+    def follow(self) -> None:
+        """Notes that all which will be read has been asked for now: what is asked for later is not waited for."""
+        fence, self._fence = self._fence, self._graphics.fence()
+        if fence:
+            self._graphics.fences.delete(fence)
+
+    def __del__(self) -> None:
+        if self._fence:
+            self._graphics.discard("fence", self._fence)
+
+    def _wait(self) -> None:
+        """Waits until it has been written to."""
+        fence, self._fence = self._fence, 0
+        self._graphics.wait(fence)
+
     def copy_to(self, kind: Any, into: Array, at: int = 0) -> None:
         """Copies the contents from a place on into an array, without a copy in between; waits until they have been
         written. The buffer stays bound. Raises GraphicsError."""
@@ -358,6 +379,7 @@ class Buffer:
     def mapped(self, kind: Any, at: int, count: int) -> int:
         """The address of `count` bytes from a place on, which they have until `unmap`; waits until they have been
         written. The buffer stays bound. Raises GraphicsError."""
+        self._wait()
         GL.glBindBuffer(kind, self.number)
         address = GL.glMapBufferRange(kind, at, count, GL.GL_MAP_READ_BIT)
         if not address:
@@ -374,6 +396,7 @@ class Buffer:
 
     def read(self, kind: Any, like: Array) -> Array:
         """The contents as an array like this one; waits until they have been written."""
+        self._wait()
         GL.glBindBuffer(kind, self.number)
         return np.frombuffer(bytes(GL.glGetBufferSubData(kind, 0, like.nbytes)), like.dtype)
 

@@ -14,6 +14,7 @@ from weft import apple
 from weft.backends import hardware
 from weft.backends.base import DeviceInfo
 from weft.backends.compute.interface import Arrival, Bytes, CompileError, ComputeError, Run, SharedDevice, as_bytes
+from weft.backends.waits import DeviceWaits
 from weft.platform import system
 
 # The libraries for Metal, and the devices that they list: Apple's own interface if pyobjc is installed, else
@@ -98,12 +99,19 @@ _LOOK = 0.0002
 
 
 class MetalRun:
-    """A launch under way. Releasing the library's object waits for it."""
+    """A launch under way. Releasing the library's object waits for it, which with metalcompute has no end."""
 
-    def __init__(self, own: Any) -> None:
+    def __init__(self, own: Any, waits: DeviceWaits) -> None:
         self._own = own
+        self._waits = waits
 
     def wait(self) -> None:
+        own = self._own
+        if isinstance(own, apple.DeviceWork):
+            try:
+                self._waits.until(lambda: own.is_over)
+            finally:
+                own.device.is_hung = self._waits.is_hung
         self._own = None
 
 
@@ -140,7 +148,7 @@ class MetalDevice(SharedDevice):
             raise CompileError(words, at) from failure
 
     def launch(self, kernel: Any, count: int, buffers: Sequence[Any]) -> Run:
-        return MetalRun(kernel(count, *buffers))
+        return MetalRun(kernel(count, *buffers), self.waits)
 
     def read(self, buffer: Any, after: Run | None = None, start: int = 0, size: int | None = None) -> Arrival:
         def fetch() -> Bytes:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from weft.backends.compute.interface import Arrival, Bytes, CompileError, ComputeError, RemoteDevice, Run, as_bytes
 from weft.backends.opencl import platforms
+from weft.backends.waits import DeviceCommand
 from weft.codegen.clike.shader import plain
 
 # The threads of a group, unless the kernel allows fewer.
@@ -44,6 +45,9 @@ class ClDevice(RemoteDevice):
         except Exception as failure:  # drivers fail in many ways
             raise ComputeError(f"the device {index} cannot be opened ({failure})") from failure
         self._device = device
+        if device.type & cl.device_type.CPU:
+            self.waits.is_processor = True
+        self.waits.kept += [self._queue, self._context]
         self._options = [*_OPTIONS, _EXACT] if rounds else [*_OPTIONS]
 
     def allocate(self, size: int) -> Any:
@@ -58,21 +62,31 @@ class ClDevice(RemoteDevice):
         return self._cl.Buffer(self._context, flags, hostbuf=as_bytes(data))
 
     def write(self, buffer: Any, data: npt.NDArray[Any], start: int = 0) -> None:
-        self._cl.enqueue_copy(self._queue, buffer, as_bytes(data), dst_offset=start, is_blocking=True)
+        self._copying(buffer, as_bytes(data), dst_offset=start).wait()
 
     def copy(self, source: Any, start: int, target: Any, to: int, size: int) -> None:
         self._cl.enqueue_copy(self._queue, target, source, byte_count=size, src_offset=start, dst_offset=to)
 
     def read(self, buffer: Any, after: Run | None = None, start: int = 0, size: int | None = None) -> Arrival:
         into = np.empty(buffer.size - start if size is None else size, np.uint8)
-        event = self._cl.enqueue_copy(self._queue, into, buffer, src_offset=start, is_blocking=False)
-        self._queue.flush()
+        copying = self._copying(into, buffer, src_offset=start)
 
         def fetch() -> Bytes:
-            event.wait()
+            copying.wait()
             return into
 
         return fetch
+
+    def _copying(self, target: Any, source: Any, **places: int) -> DeviceCommand:
+        """Begins to copy to or from memory of the computer. To forget that waits for it."""
+        begun = self._begun(self._cl.enqueue_copy(self._queue, target, source, is_blocking=False, **places))
+        self.waits.keep(begun)
+        return begun
+
+    def _begun(self, event: Any) -> DeviceCommand:
+        """A command that an event stands for."""
+        self._queue.flush()
+        return DeviceCommand(self.waits, lambda: event.command_execution_status <= 0, event.wait)
 
     def compile(self, text: str, entry: str) -> Any:
         # A program that is made so leaves caching to the driver: pyopencl would keep the texts of those that fail.
@@ -94,9 +108,7 @@ class ClDevice(RemoteDevice):
         limit = kernel.get_work_group_info(self._cl.kernel_work_group_info.WORK_GROUP_SIZE, self._device)
         group = min(_GROUP, limit)
         threads = -(-count // group) * group
-        run: Run = self._cl.enqueue_nd_range_kernel(self._queue, kernel, (threads,), (group,))
-        self._queue.flush()
-        return run
+        return self._begun(self._cl.enqueue_nd_range_kernel(self._queue, kernel, (threads,), (group,)))
 
     def wait(self) -> None:
-        self._queue.finish()
+        self._begun(self._cl.enqueue_marker(self._queue)).wait()

@@ -53,7 +53,10 @@ class WgpuDevice(RemoteDevice):
         self._reading = usage.MAP_READ | usage.COPY_DST
         self._lendable: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
         """For each buffer that was lent, those that it was copied to and nobody reads any more. They are mapped."""
+        self._last: Any = None
+        """The last reading that was begun."""
         self._mark = self.allocate(4)
+        self.waits.kept.append(self.own)
 
     @contextmanager
     def told(self) -> Iterator[None]:
@@ -89,7 +92,7 @@ class WgpuDevice(RemoteDevice):
         with self.told():
             encoder = self.own.create_command_encoder()
             encoder.copy_buffer_to_buffer(source, start, target, to, _whole(size))
-            self.own.queue.submit([encoder.finish()])
+            self._submit(encoder)
 
     def read(
         self, buffer: Any, after: Run | None = None, start: int = 0, size: int | None = None, encoder: Any = None
@@ -128,15 +131,26 @@ class WgpuDevice(RemoteDevice):
         with self.told():
             encoder = encoder or self.own.create_command_encoder()
             encoder.copy_buffer_to_buffer(buffer, start, into, 0, into.size)
-            self.own.queue.submit([encoder.finish()])
-            promise = into.map_async("READ_NOSYNC")
+            self._submit(encoder)
+            self._last = promise = into.map_async("READ_NOSYNC")
 
         def fetch() -> Bytes:
+            self._wait_for(promise)
             with self.told():
                 promise.sync_wait()
                 return np.frombuffer(into.read_mapped(copy=False), np.uint8)
 
         return fetch
+
+    def _submit(self, encoder: Any) -> None:
+        # While the library waits for a reading, in a thread of its own, it lets nobody submit, and that has no end.
+        if self._last is not None:
+            self._wait_for(self._last)
+        self.own.queue.submit([encoder.finish()])
+
+    def _wait_for(self, promise: Any) -> None:
+        """Waits for a reading, as `sync_wait` does, but with an end."""
+        self.waits.within(promise._thread_event.wait)
 
     def compile(self, text: str, entry: str) -> Any:
         seen = {"visibility": self.gpu.ShaderStage.COMPUTE}

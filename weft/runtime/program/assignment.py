@@ -43,8 +43,10 @@ class Change:
 class BackendSlot:
     """A backend that may run a context, made when it is first needed."""
 
-    def __init__(self, choice: Choice) -> None:
+    def __init__(self, choice: Choice, offline: bool = False) -> None:
+        """`offline` says that it makes a film."""
         self.choice = choice
+        self._offline = offline
         self.loss: str | None = None
         """Why it cannot be used any more; None while it can."""
         self.made: Backend | None = None
@@ -54,7 +56,10 @@ class BackendSlot:
     @property
     def backend(self) -> Backend:
         with self._lock:
-            self.made = self.made or self.choice.make()
+            if self.made is None:
+                self.made = self.choice.make()
+                if self._offline:
+                    self.made.set_offline()
             return self.made
 
     def translated(self, unit: Unit) -> Unit:
@@ -71,8 +76,11 @@ class BackendAssignment:
     """The candidates of all contexts, in order of preference. A lost backend stays lost: what failed in front of an
     audience is not tried again. May be used from any thread."""
 
-    def __init__(self, choices: Mapping[str, Choice]) -> None:
-        self._candidates = {name: [BackendSlot(each) for each in (c, *c.fallbacks)] for name, c in choices.items()}
+    def __init__(self, choices: Mapping[str, Choice], offline: bool = False) -> None:
+        """`offline` says that programs are rendered."""
+        self._candidates = {
+            name: [BackendSlot(each, offline) for each in (c, *c.fallbacks)] for name, c in choices.items()
+        }
         self._all = [candidate for found in self._candidates.values() for candidate in found]
         self._changes: deque[Change] = deque()
         self._reported: set[tuple[str, str]] = set()

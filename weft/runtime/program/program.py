@@ -151,7 +151,7 @@ class ProgramLoader:
 
     def __post_init__(self) -> None:
         # A copy of this one, made by `replace`, shares the assignment.
-        self._assignment = self._assignment or BackendAssignment(self.choices)
+        self._assignment = self._assignment or BackendAssignment(self.choices, self.offline)
 
     @property
     def assignment(self) -> BackendAssignment:
