@@ -30,6 +30,16 @@ class CardState(StateMemory):
             self.read_back = known, self.read()
         return self.read_back[1]
 
+    def numbers(self) -> StateMemory:
+        """A copy of the single numbers alone, which can be read even if the card is lost."""
+        slots = [slot for slot in self.slots.values() if not slot.image]
+        found = StateMemory(slots, self.shape, borrowed=self.borrowed)
+        found.ticks = self.ticks
+        for key in found.slots:
+            found._offsets[key] = self._offsets[key]
+            found.ring(key)[...] = StateMemory.ring(self, key)
+        return found
+
     def finished(self, into: StateMemory | None = None) -> StateMemory:
         """A memory with the same values, from which another device can continue; `into` has arrays for them."""
         return self.read(into)

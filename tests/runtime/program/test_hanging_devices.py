@@ -153,6 +153,16 @@ def test_a_program_continues_without_a_device_that_hangs(playing: Callable[[str]
     gc.collect()
 
 
+@pytest.mark.parametrize("playing", ["opencl"], indirect=True)
+def test_numbers_continue_though_images_are_lost(playing: Callable[[str], Playing]) -> None:
+    found = playing("n = prev(n) + 1 / 64\nt<v> = prev(t@v) * 0.5 + me@x * 0\ndisplay(max(n, t@v))\n")
+    assert levels(found, range(3)) == {0: 4, 1: 8, 2: 12}
+    found.hang()
+    shown = levels(found, range(3, 8))
+    assert shown == {number: 4 + 4 * number for number in shown}
+    assert running(found.loader, found.loaded) == "native"
+
+
 @pytest.mark.usefixtures("opencl")
 def test_a_film_waits_for_its_device(monkeypatch: pytest.MonkeyPatch) -> None:
     import pyopencl
