@@ -8,7 +8,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
+from queue import SimpleQueue
 from typing import Any, Protocol
 
 MOST_SECONDS = 30.0
@@ -32,7 +34,7 @@ class DeviceCommand:
     __slots__ = ("_finish", "_waits", "is_over")
 
     def __init__(self, waits: DeviceWaits, is_over: Callable[[], bool], finish: Callable[[], object]) -> None:
-        """`finish` raises what has failed. It is called once the command is over."""
+        """`finish` waits without an end, and raises what has failed. May be called by another thread."""
         self._waits = waits
         self.is_over = is_over
         """Whether it is done, or has failed."""
@@ -40,9 +42,26 @@ class DeviceCommand:
 
     def wait(self) -> None:
         """Waits until it is done. May be called again."""
-        self._waits.until(self.is_over)
+        self._waits.until(self.is_over, self._finish)
         self._finish()
         self._waits.tidy()
+
+
+class _Helper(threading.Thread):
+    """Waits without an end for those who have one."""
+
+    def __init__(self) -> None:
+        super().__init__(name="weft-wait", daemon=True)
+        self.calls: SimpleQueue[tuple[Callable[[], object], threading.Event] | None] = SimpleQueue()
+        self.start()
+
+    def run(self) -> None:
+        while (given := self.calls.get()) is not None:
+            call, over = given
+            with suppress(Exception):  # it is called again by those who wait
+                call()
+            del given, call  # they may belong to a device that is gone by the next one
+            over.set()
 
 
 class DeviceWaits:
@@ -53,7 +72,9 @@ class DeviceWaits:
         self._failure = failure
         self.most = MOST_SECONDS
         self.is_processor = False
-        """Whether the device needs the processor to come to an end."""
+        """Whether the device needs the processor to come to an end: to ask it often would hold it up."""
+        self._helpers: list[_Helper] = []
+        """Those that have nothing to do."""
         self.is_hung = False
         """Whether a wait has come to its end. What is on the device cannot be read, nor freed."""
         self._lock = threading.Lock()
@@ -73,10 +94,31 @@ class DeviceWaits:
             while self._commands and self._commands[0].is_over():
                 self._commands.popleft()
 
-    def until(self, is_over: Callable[[], bool]) -> None:
-        """Waits until something is over. May be called from any thread. Raises the failure if the device hangs."""
-        if not is_over():
-            self.within(partial(self._comes, is_over))
+    def until(self, is_over: Callable[[], bool], finish: Callable[[], object] | None = None) -> None:
+        """Waits until something is over. May be called from any thread. Raises the failure if the device hangs.
+        `finish` is the library's own wait, if it has one that has no end."""
+        if is_over():
+            return
+        if self.is_processor and finish is not None and not self.is_hung:
+            if not self._comes(is_over, _SOON):
+                self._helped(finish)
+            return
+        self.within(partial(self._comes, is_over))
+
+    def _helped(self, finish: Callable[[], object]) -> None:
+        """Has a thread wait, which is left if the device hangs."""
+        try:
+            helper = self._helpers.pop()
+        except IndexError:
+            helper = _Helper()
+        over = threading.Event()
+        helper.calls.put((finish, over))
+        self.within(over.wait)
+        self._helpers.append(helper)
+
+    def __del__(self) -> None:
+        for each in self._helpers:
+            each.calls.put(None)
 
     def within(self, passes: Callable[[float], bool]) -> None:
         """The same for a wait that a library has: `passes` waits for some seconds at most, and says whether it is
