@@ -36,6 +36,9 @@ PATCHES = {
                                  "display(c@v(c@k ~ me@y * 4), d@v(d@k ~ 2), c@v(c@k ~ 3, me@x ~ 0.3), "
                                  'to: "twice")\npast<v> = c@v(c@k ~ 3, me@x ~ 0.5, me@y ~ 0.5)\n'
                                  "audio(sin(phasor(200 + 300 * past@v) * tau) * 0.2)",
+    "several places of one strand": "t<v> = max(me@x * fract(me@frame / 5), prev(t@v) * 0.8)\ndisplay(t@v)\n"
+                                    "display(t@v(me@x ~ me@y, me@y ~ 0.5), t@v(me@x ~ 1 - me@y, me@y ~ 0.5), "
+                                    't@v(me@x ~ me@y * me@y), to: "twice")',
     "numbers": "n<v> = prev(n@v) + 0.01\ncompute(n@v, me@time)\ndisplay(n@v, me@x, 0)",
     "a sound": "audio(sin(me@time * 440 * tau) * 0.3 + phasor(3) * 0.1)",
     "sides of a sound": "p<v> = phasor(220)\naudio(p@v * 0.5 - 0.2, prev(p@v) * 0.3)",

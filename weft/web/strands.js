@@ -10,7 +10,6 @@ export class Strand {
         this.player = player;
         this._kernel = record.kernel === null ? null : player.kernel(record.kernel);
         this._launch = record.card === null ? null : new Launch(record.card, owner, player);
-        this._colours = new Map();
         this._one = {};
     }
 
@@ -18,16 +17,16 @@ export class Strand {
     value(tick, coordinates) {
         if (this._kernel === null) {
             const rows = coordinates.map((coordinate) => Float64Array.of(coordinate));
-            const texture = this._drawn(tick.of(this.owner), rows, 1, 1);
+            const texture = this._drawn(tick.of(this.owner), rows, 1, 1, this._one);
             return this.player.card.read(texture)[0];
         }
         return this._computed(tick.of(this.owner), coordinates.map((each) => Float64Array.of(each)), 1)[0];
     }
 
-    // A texture of its values at rows of coordinates.
+    // A texture of its values at rows of coordinates, which the `holder` keeps: each reader has its own.
     values(tick, { coordinates }, width, height, holder) {
         const own = tick.of(this.owner);
-        if (this._launch !== null) return this._drawn(own, coordinates, width, height);
+        if (this._launch !== null) return this._drawn(own, coordinates, width, height, holder);
         const values = Float32Array.from(this._computed(own, coordinates, width * height));
         return this.player.card.row(holder, values, width, height);
     }
@@ -41,7 +40,7 @@ export class Strand {
         ];
         const own = tick.of(this.owner);
         if (this._launch === null) return Float32Array.from(this._computed(own, this._places, count));
-        const found = this.player.card.read(this._drawn(own, this._places, width, height));
+        const found = this.player.card.read(this._drawn(own, this._places, width, height, this._one));
         return Float32Array.from({ length: count }, (_, at) => found[4 * at]);
     }
 
@@ -54,13 +53,14 @@ export class Strand {
         return kernel.elements(count, line);
     }
 
-    _drawn(tick, coordinates, width, height) {
+    _drawn(tick, coordinates, width, height, holder) {
         const { card } = this.player, { over } = this.record, size = `${width} ${height}`;
         const count = width * height;
-        if (!this._colours.has(size)) {
-            this._colours.set(size, { values: card.texture("floats", width, height), coordinates: new Map() });
+        holder.colours ??= new Map();
+        if (!holder.colours.has(size)) {
+            holder.colours.set(size, { values: card.texture("floats", width, height), coordinates: new Map() });
         }
-        const held = this._colours.get(size);
+        const held = holder.colours.get(size);
         const given = new Map(over.map((name, at) => [name, coordinates[at]]));
         this._launch.coordinates = new Map();
         for (const name of new Set(this._launch.passes.flatMap((pass) => pass.record.coords))) {
