@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -142,6 +143,26 @@ def test_windows_that_are_killed_open_again_and_the_performance_goes_on(tmp_path
         performance.wait_for("window", count=2, when=lambda event: event["state"] == "opened")
         xdotool("search", "--name", "^side", "windowmove", "--sync", 400, 300)
         wait_for_picture(tmp_path, reference(STILL))
+
+
+KILLED = """
+import subprocess
+from weft.runtime.screens.window import Window
+
+window = Window("killed", 320, 180)
+assert window._monitor_below() is not None
+subprocess.run(["xdotool", "search", "--name", "^killed", "windowkill"], check=True, timeout=30)
+assert window._monitor_below() is None
+assert window.display.is_gone
+print("went on")
+"""
+
+
+@on_x11
+def test_a_window_that_has_just_been_killed_is_on_no_monitor() -> None:
+    """GLFW crashes if it asks the server where monitors are when that has ended the connection."""
+    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, timeout=60, check=False)
+    assert "went on" in done.stdout, f"{done.returncode}: {done.stderr}"
 
 
 @on_x11

@@ -143,6 +143,14 @@ class Display:
         """Whether the X server has ended the connection, and so closed all windows."""
         return self._connection in _connections.ended
 
+    def answers(self) -> bool:
+        """Whether the X server answers. GLFW crashes if it is asked where monitors are just after the server has ended
+        the connection, and the end is noticed only when the server is asked something."""
+        if self._connection and not self.is_gone:
+            with suppress(OSError, AttributeError):
+                _xlib().XSync(ctypes.c_void_p(self._connection), 0)
+        return not self.is_gone
+
     def take_error(self) -> str | None:
         """GLFW's last message about a failed call since this was last called, or else an X server's; None if there is
         none."""

@@ -469,6 +469,8 @@ class Window(Screen):
 
     def _monitor_below(self) -> Any:
         """The monitor under most of the window; None if there is none."""
+        if not self.display.answers():
+            return None
         own = self._place
 
         def covered(monitor: Any) -> int:
