@@ -19,7 +19,6 @@ from weft.backends.metal.backend import MetalVisual
 from weft.backends.select import choose
 from weft.errors import Source, WeftError
 from weft.runtime.compiling.stages import Request, build
-from weft.runtime.program import drivers
 from weft.runtime.program.assignment import Change
 from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.coordinator import TickResult
@@ -354,7 +353,7 @@ def test_a_driver_that_hangs_keeps_no_program_from_being_shown(monkeypatch: pyte
     loader, ended = staged(), threading.Event()
     card = loader.assignment.left("visual")[0]
     monkeypatch.setattr(type(card.backend), "compile_subgraph", lambda *_: ended.wait())
-    monkeypatch.setattr(drivers, "MOST_SECONDS", 0.05)
+    monkeypatch.setattr("weft.runtime.program.program.DRIVER_SECONDS", 0.05)
     try:
         made = loader.translate(built(COUNTING))
         if bridges:  # the processor draws until the device is ready

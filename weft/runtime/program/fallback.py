@@ -18,8 +18,7 @@ from weft.errors import WeftError
 from weft.runtime.program.assignment import reason_of
 from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.coordinator import ProgramRunner, RunningSubgraph
-from weft.runtime.program.drivers import made_ready
-from weft.runtime.program.program import LoadedProgram, ProgramLoader, memories_for
+from weft.runtime.program.program import LoadedProgram, ProgramLoader, made_ready, memories_for
 
 
 def recover(

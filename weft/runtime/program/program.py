@@ -3,8 +3,10 @@ next."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,7 +16,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from weft.backends import hardware
-from weft.backends.base import Backend, Compiled, DeviceInfo, DeviceLostError, Env
+from weft.backends.base import Backend, Compiled, Coordinator, DeviceInfo, DeviceLostError, Env
 from weft.backends.card_memory import CardState
 from weft.backends.cpu import CpuBackend
 from weft.backends.launch import Getter, Picture
@@ -35,7 +37,6 @@ from weft.recently_used import RecentlyUsed
 from weft.runtime.program.assignment import BackendAssignment, BackendSlot, reason_of
 from weft.runtime.program.compiled import CompiledProgram
 from weft.runtime.program.coordinator import ProgramRunner, RunningSubgraph
-from weft.runtime.program.drivers import made_ready
 from weft.runtime.program.files import stat_media
 
 # The tier of the code that is made in the background.
@@ -47,6 +48,9 @@ _MOST_PICTURES = 256_000_000
 # Bytes. A program that needs no more is loaded without asking for the computer's free memory, which takes a
 # millisecond.
 _SMALL = 16_000_000
+
+DRIVER_SECONDS = 60.0
+"""A driver that takes longer for a subgraph is considered to hang. Some take ten seconds for one with many loops."""
 
 # The name for memory that a device shares with the rest of the computer.
 HERE = "this computer"
@@ -546,6 +550,26 @@ def reading(name: str) -> Iterator[None]:
         camera = camera_named(name)
         code = "no-camera" if camera is not None and camera.watches else "unreadable-source"
         raise UnopenedError(Diagnostic.of(code, words, hint=failure.hint), name) from failure
+
+
+def made_ready(backend: Backend, unit: Unit, env: Env, coordinator: Coordinator) -> Compiled:
+    """`Backend.compile_subgraph`, which ends even if the driver of a device hangs: that raises DeviceLostError. The
+    thread that waits for such a driver is left behind."""
+    if isinstance(backend, CpuBackend):
+        return backend.compile_subgraph(unit, env, coordinator)
+    result = Future[Compiled]()
+
+    def make() -> None:
+        try:
+            result.set_result(backend.compile_subgraph(unit, env, coordinator))
+        except BaseException as failure:
+            result.set_exception(failure)
+
+    threading.Thread(target=make, name="weft-driver", daemon=True).start()
+    if not wait([result], DRIVER_SECONDS).done:
+        reason = f"its driver has not made a program ready in {DRIVER_SECONDS:g} seconds"
+        raise DeviceLostError(backend.context or unit.subgraph.context, reason)
+    return result.result()
 
 
 def _attempted(backend: Backend, unit: Unit, tier: int) -> tuple[object, str | None]:
