@@ -10,9 +10,10 @@ import random
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import pytest
@@ -156,26 +157,51 @@ class Saves(Screen):
 
     def __init__(self, session: Session, texts: dict[int, str]) -> None:
         super().__init__()
-        self._session = session
+        self.session = session
         self._texts = texts
         self._due = math.inf
         self.frames: dict[int, list[float]] = {}
 
     def poll(self) -> None:
-        if self._session.sound.figures is None or time.monotonic() < self._due:
+        if self.session.sound.figures is None or time.monotonic() < self._due:
             return
         self._due = math.inf
         following = [text for level, text in self._texts.items() if level not in self.frames]
         if following:
-            self._session.path.write_text(following[0])
+            self.session.path.write_text(following[0])
         else:
-            self._session.stop("end")
+            self.session.stop("end")
 
     def present(self, values: Values) -> None:
         level = int(as_array(values)[0, 0, 0])
         if level not in self.frames:
             self.frames[level], self._due = [], time.monotonic() + 0.5
-        self.frames[level].append(self._session.clock.latest.time)
+        self.frames[level].append(self.session.clock.latest.time)
+
+
+S = TypeVar("S", bound=Saves)
+
+
+def played(
+    screen: Callable[[Session, dict[int, str]], S], texts: dict[int, str], loudspeaker: SoundServer, folder: Path,
+    backend: str | None = None,
+) -> tuple[S, Samples, Samples]:
+    """The screen of a performance in which these texts are saved, and what was heard on its left and right."""
+    patch = folder / "patch.weft"
+    patch.write_text(next(iter(texts.values())))
+    setup = Setup(str(patch), backend)
+    session = Session(
+        SetList([patch]), Compiler.of(setup), Reporter(EventLog(None)), Inputs(), limits=Limits(60.0),
+        policy=TransitionPolicy(fade=0), sound=Sound(setup, SoundOptions()),
+    )  # fmt: skip
+    with loudspeaker.recorded(folder / "heard") as file:
+        session.begin()
+        shown = screen(session, texts)
+        session.run(shown)
+        time.sleep(0.2)
+        left, right = read(file).T
+    assert session.stopping == "end"
+    return shown, left, right
 
 
 def test_a_sound_that_takes_long_to_load_enters_on_a_later_beat_with_its_picture(
@@ -185,20 +211,7 @@ def test_a_sound_that_takes_long_to_load_enters_on_a_later_beat_with_its_picture
     # On its left, each sample says when it belongs into the performance.
     text = "me<bpm> = 120\n#quantize 0.5\ndisplay({0} / 255)\naudio(fract(me@abstime / 64) / 2, {0} / 256)\n"
     texts = {level: text.format(level) for level in (32, 64, 96)}
-    patch = tmp_path / "patch.weft"
-    patch.write_text(texts[32])
-    setup = Setup(str(patch), "audio=slow")
-    session = Session(
-        SetList([patch]), Compiler.of(setup), Reporter(EventLog(None)), Inputs(), limits=Limits(60.0),
-        policy=TransitionPolicy(fade=0), sound=Sound(setup, SoundOptions()),
-    )  # fmt: skip
-    with loudspeaker.recorded(tmp_path / "heard") as file:
-        session.begin()
-        screen = Saves(session, texts)
-        session.run(screen)
-        time.sleep(0.2)
-        left, right = read(file).T
-    assert session.stopping == "end"
+    screen, left, right = played(Saves, texts, loudspeaker, tmp_path, "audio=slow")
     for before, behind in pairwise(texts):
         (change,) = np.flatnonzero((right[:-1] == before / 256) & (right[1:] == behind / 256))
         assert is_on_a_beat(left, change, 0.25)
@@ -239,7 +252,7 @@ class Sequencer(Saves):
 
     def present(self, values: Values) -> None:
         super().present(values)
-        clock = self._session.clock
+        clock = self.session.clock
         self.beats.setdefault(int(as_array(values)[0, 0, 0]), []).append(clock.tempo.beats.at(clock.latest.time))
 
 
@@ -248,21 +261,8 @@ def test_saves_meet_their_beats_while_the_tempo_follows_a_midi_clock(loudspeaker
     # On its left, each sample says on which beat it is.
     text = "#quantize 1\ndisplay({0} / 255, fract(me@time), 0)\naudio(fract(me@beats / 256) / 2, {0} / 256)\n"
     texts = {level: text.format(level) for level in range(16, 176, 16)}
-    patch = tmp_path / "patch.weft"
-    patch.write_text(texts[16])
-    setup = Setup(str(patch))
-    session = Session(
-        SetList([patch]), Compiler.of(setup), Reporter(EventLog(None)), Inputs(), limits=Limits(60.0),
-        policy=TransitionPolicy(fade=0), sound=Sound(setup, SoundOptions()),
-    )  # fmt: skip
-    with loudspeaker.recorded(tmp_path / "heard") as file:
-        session.begin()
-        screen = Sequencer(session, texts)
-        session.run(screen)
-        time.sleep(0.2)
-        left, right = read(file).T
-    assert session.stopping == "end"
-    assert session.clock.tempo.source == "midi"
+    screen, left, right = played(Sequencer, texts, loudspeaker, tmp_path)
+    assert screen.session.clock.tempo.source == "midi"
     for before, behind in pairwise(texts):
         (change,) = np.flatnonzero((right[:-1] == before / 256) & (right[1:] == behind / 256))
         # A third of a second is the shortest beat here.
