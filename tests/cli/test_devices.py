@@ -14,6 +14,7 @@ from tests.support.cards import PACKAGE
 from tests.support.forks import ran
 from tests.support.gl import graphics
 from tests.support.sound import private_sound
+from weft.backends.native import llvm
 
 __all__ = ["graphics"]
 
@@ -159,6 +160,18 @@ def test_the_environment_is_a_chain_with_a_line_for_what_is_passed(tmp_path):
         assert done.returncode == 0, done.stderr
         line = "weft: WEFT_BACKEND: card_visual:2 is not available: it smells of smoke (open a window)"
         assert done.stderr.splitlines().count(line) == 1
+
+
+@pytest.mark.skipif(llvm.host() is None, reason="there is no machine code here")
+def test_a_family_of_processors_that_cannot_be_had_is_said_once(weft):
+    here = ", ".join(name for name, isa in llvm.ISAS.items() if llvm.runs_here(isa))
+    told = f"weft: WEFT_ISA is avx1024, and this processor runs code for {here}; without machine code, numpy plays"
+    for command in (["run", "plain.weft", "--headless", "--frames", "1"], ["render", "plain.weft", "-o", "a.png"]):
+        lines = weft(*command, WEFT_ISA="avx1024").stderr.splitlines()
+        assert lines.count(f"{told} (vector), which is slower") == 1, lines
+        named = weft(*command, "--backend", "vm", WEFT_ISA="avx1024").stderr
+        assert "WEFT_ISA" not in named, "who names something else has asked for it"
+        assert "WEFT_ISA" not in weft(*command, WEFT_ISA="").stderr
 
 
 def test_no_sound_has_a_reason(weft, tmp_path):

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from weft.backends.base import Backend, DeviceInfo
 from weft.backends.cpu import EXECUTORS, CpuBackend, executor_problem
 from weft.backends.launch import shape_of_level, slot_bytes
+from weft.backends.native.llvm import isa_problem
 from weft.backends.registry import Registry, load_registry
 from weft.codegen.kernel import Kernel, Unit
 from weft.contexts import ContextTable
@@ -320,7 +321,8 @@ class Choice:
 
     `fallbacks`, the best first and the CPU last, are for subgraphs that the backend cannot run, and for the case that
     its device fails. `costs` decide which subgraphs are worth the transfer to its device. `warnings` has a line for
-    each unavailable backend that WEFT_BACKEND names first, and for unreadable costs.
+    each unavailable backend that WEFT_BACKEND names first, for a WEFT_ISA that this processor does not run, and for
+    unreadable costs.
     """
 
     context: str
@@ -421,7 +423,7 @@ def contexts_of(registry: Registry, choices: Mapping[str, Choice]) -> ContextTab
 
 
 def warnings_of(choices: Mapping[str, Choice]) -> list[str]:
-    """A line for each unavailable backend that WEFT_BACKEND names, and for unreadable costs."""
+    """A line for each unavailable backend that WEFT_BACKEND names, for WEFT_ISA, and for unreadable costs."""
     return list(dict.fromkeys(line for choice in choices.values() for line in choice.warnings))
 
 
@@ -442,6 +444,9 @@ class _Chooser:
         if found is None:
             return None
         fallbacks = tuple(self._fallbacks(context, found))
+        reason = isa_problem()
+        if reason is not None and not found.requested and not any(reason in line for line in lines):
+            lines.append(f"{reason}; without machine code, numpy plays (vector), which is slower")
         if self._known is not None and self._known.problem is not None:
             lines.append(self._known.problem)
         return replace(found, fallbacks=fallbacks, warnings=tuple(lines))

@@ -615,7 +615,8 @@ def test_a_family_that_this_processor_lacks_is_named(monkeypatch):
     for name in ["avx1024", *(ISAS.keys() - here)]:
         monkeypatch.setenv(llvm.VARIABLE, name)
         assert llvm.host() is None
-        assert llvm.problem() == f"WEFT_ISA is {name}, but this processor runs code for {', '.join(here)}"
+        assert llvm.problem() == f"WEFT_ISA is {name}, and this processor runs code for {', '.join(here)}"
+        assert llvm.isa_problem() == llvm.problem()
 
 
 SCATTERED = """

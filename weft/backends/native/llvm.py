@@ -44,17 +44,27 @@ from weft.platform import system
 
 def problem() -> str | None:
     """The reason why machine code is not available on this machine, and how to get it; None if it is available."""
+    return _missing() or isa_problem()
+
+
+def _missing() -> str | None:
+    """The same, whatever `WEFT_ISA` asks for."""
     if importlib.util.find_spec("llvmlite") is None:
         return "llvmlite is not installed (pip install llvmlite)"
     try:
         found = _processor()
     except Exception as failure:
         return f"llvmlite does not work: {failure}"
-    if found is None:
-        return f"no code for {platform.machine()} processors"
-    if (asked := os.environ.get(VARIABLE)) and asked not in _families(found):
-        return f"{VARIABLE} is {asked}, but this processor runs code for {', '.join(_families(found))}"
-    return None
+    return f"no code for {platform.machine()} processors" if found is None else None
+
+
+def isa_problem() -> str | None:
+    """The reason why there would be machine code without `WEFT_ISA`, and there is none with it; None if that is not
+    so."""
+    asked = os.environ.get(VARIABLE)
+    if not asked or _missing() is not None or (found := _processor()) is None or asked in _families(found):
+        return None
+    return f"{VARIABLE} is {asked}, and this processor runs code for {', '.join(_families(found))}"
 
 
 @dataclass(frozen=True, slots=True)
