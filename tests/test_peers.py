@@ -61,8 +61,8 @@ def test_the_picture_of_numpy_is_right(kernel, threads):
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, there is no context without a window by EGL")
 def test_the_pictures_of_shaders_by_hand_are_right(that_computes: Graphics):
     ways = fifty_by_hand.ways_of_opengl(WIDTH, HEIGHT)
-    assert len(ways) == 7
-    assert len({way.name for way in ways}) == 7
+    assert len(ways) == 13
+    assert len({way.name for way in ways}) == 13
     assert fifty_by_hand.share_apart(ways) <= 0.005
     for way in ways:
         with fifty_by_hand.entered(way):

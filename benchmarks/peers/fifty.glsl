@@ -1,6 +1,7 @@
 /* patches/bench/fifty.weft by hand in GLSL: drawn by a triangle over the picture, with `after` as a second target, or
    computed in tiles of TILE × TILE pixels. Formulas, and N(x), are as in fifty.cu. `moment` and `seeds` are its Moment:
-   kick, bar and flow; wave, ring, cloud and turn; waves; then grain and blink. */
+   kick, bar and flow; wave, ring, cloud and turn; waves; then grain and blink. FILTER samples the trail by the card's
+   filter, which knows the place between two pixels to 8 binary digits; otherwise it is in single precision, as there. */
 
 #define N(x) x
 #define TAU 6.28318531
@@ -56,7 +57,14 @@ float warped(vec2 at) {
 }
 
 float sampled(vec2 at) {
+#ifdef FILTER
     return textureLod(before, at, 0).r;
+#else
+    vec2 place = at * size - 0.5, whole = floor(place), t = place - whole;
+    vec4 four = textureGather(before, (whole + 1) / size);
+    vec2 edges = mix(four.wx, four.zy, t.x);
+    return mix(edges.x, edges.y, t.y);
+#endif
 }
 
 vec2 from_middle(vec2 at) {

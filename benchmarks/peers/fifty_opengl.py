@@ -59,9 +59,10 @@ def by_weft(width: int, height: int) -> tuple[OpenGLWay, str]:
     return OpenGLWay(draw, lambda: np.asarray(shown[0].read()), Context(enter, entered.close)), graphics.about.renderer
 
 
-def by_hand(width: int, height: int, turned: bool, tile: int = 0) -> OpenGLWay:
-    """Drawn by a triangle, or in tiles with so many pixels a side. The numbers of the patch are inputs if they can be
-    `turned`. Raises GraphicsError, and RuntimeError if the driver refuses the shader."""
+def by_hand(width: int, height: int, turned: bool, tile: int, filtered: bool) -> OpenGLWay:
+    """Drawn by a triangle (0), or in tiles with so many pixels a side. The numbers of the patch are inputs if they can
+    be `turned`; the trail can be `filtered` by the card. Raises GraphicsError, and RuntimeError if the driver refuses
+    the shader."""
     context = Egl().context()
     context.enter()
     from weft.backends.gl.graphics import GL
@@ -69,8 +70,8 @@ def by_hand(width: int, height: int, turned: bool, tile: int = 0) -> OpenGLWay:
     text, numbers = SOURCE.read_text(encoding="utf-8"), np.zeros(0, np.float32)
     if turned:
         text, numbers = turned_text(text, "uniform float numbers[{}];")
-    head = [f"#version {430 if tile else 330}", *definitions(), *([f"#define TILE {tile}"] if tile else [])]
-    text = "\n".join([*head, text])
+    chosen = [f"#define TILE {tile}"] * bool(tile) + ["#define FILTER"] * filtered
+    text = "\n".join([f"#version {430 if tile else 400}", *definitions(), *chosen, text])
     shaders = [(GL.GL_COMPUTE_SHADER, text)] if tile else [(GL.GL_VERTEX_SHADER, VERTEX), (GL.GL_FRAGMENT_SHADER, text)]
     number = program(GL, *shaders)
     GL.glUseProgram(number)
