@@ -254,13 +254,15 @@ class UniformReader:
         self.names = (*own, *given)
         """Those that `packed` gives, in its order, and perhaps others."""
         self._fields = attrgetter(*(_OWN[name] for name in own)) if own else lambda env: ()
-        self._items = itemgetter(*given) if given else lambda inputs: ()
+        self._items = itemgetter(*given) if given else None
         self._has_items = BPM not in given
         self._pack = Struct(f"{len(self.names)}d").pack
 
     def packed(self, env: Env) -> bytes:
         """Their values, in double precision, in one row."""
         if self._has_items and env.seen is None:
+            if self._items is None:
+                return self._pack(*self._fields(env))
             try:
                 return self._pack(*self._fields(env), *self._items(env.inputs))
             except KeyError:  # of an input that is absent

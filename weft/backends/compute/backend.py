@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import ClassVar
 from weakref import ref
 
-from weft.backends.base import Backend, Compiled, Coordinator, DeviceInfo, Env, MemoryPool, Scope
+from weft.backends.base import Backend, Compiled, Coordinator, DeviceInfo, DeviceLostError, Env, MemoryPool, Scope
 from weft.backends.card import CardAudio, CardBackend, CardCompute, CardSound, CardVisual, SoundCode
 from weft.backends.compute.arrays import pool_on
 from weft.backends.compute.interface import ComputeDevice, ComputeError, RemoteDevice, failing
@@ -25,6 +26,7 @@ class ComputeBackend(CardBackend):
         self._index = index
         self._opened: tuple[ComputeDevice, PictureBuffers] | None = None
         self._compiled: tuple[ref[ComputeCompiled], ...] = ()
+        self._telling = failing("what was asked of the device fails", partial(DeviceLostError, self.context))
 
     def opened(self, index: int) -> ComputeDevice:
         """A device. Raises ComputeError."""
@@ -61,7 +63,8 @@ class ComputeBackend(CardBackend):
     def sync(self, scope: Scope = "device") -> None:
         device = None if self._opened is None else self._opened[0]
         if isinstance(device, RemoteDevice):  # copies of arrays are under way, too
-            self.guarded(lambda: waited(device))
+            with self._telling:
+                device.wait()
             return
         for each in self._compiled:
             compiled = each()
@@ -80,12 +83,6 @@ class ComputeBackend(CardBackend):
             return self.device()[0]
         except ComputeError:
             return None
-
-
-def waited(device: RemoteDevice) -> None:
-    """Waits until a device has done all that was asked of it. Raises ComputeError."""
-    with failing("what was asked of the device fails"):
-        device.wait()
 
 
 class ComputeAudio(CardAudio, ComputeBackend):

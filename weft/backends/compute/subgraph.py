@@ -70,11 +70,6 @@ class Work:
         self.is_done = True
         self._kept = None
 
-    @property
-    def is_over(self) -> bool:
-        """Whether it has been waited for, and no loop has reached its limit."""
-        return self.is_done and self._limit is None and not self._stopped
-
     def stopped(self) -> bool:
         """Whether a loop has reached its limit, the first time that this is asked; waits until that is known."""
         limit, self._limit = self._limit, None
@@ -283,9 +278,6 @@ class ComputeCompiled(CardCompiled):
         return self.grid.record(machine, self._shape, self._rings)
 
     def draw_by(self, record: FrameRecord, inputs: bytes, env: Env) -> ComputePicture:
-        ticks, most = self._ticks, self._device.ahead
-        if len(ticks) > most:
-            self._make_room(lambda: env.loop_stopped(self.unit.kernel.name))
         calls, memory, buffer = record.calls, self.memory, self._buffers[0]
         try:
             if not record.is_ready(memory):
@@ -302,10 +294,10 @@ class ComputeCompiled(CardCompiled):
         work = Work(run, (buffer, self._used), None, stopped)
         self._buffers.rotate(1)
         self._follow([work])
-        if len(ticks) > most and ticks[0][-1].is_over:
-            ticks.popleft()
         calls.draw_to(self._buffers[0])
         record.make_ready(memory)
+        # For the next tick, which then begins with its launch.
+        self._make_room(lambda: env.loop_stopped(self.unit.kernel.name))
         return ComputePicture(self.unit.subgraph.context, self._device, buffer, work, self._shape)
 
     def _fit(self, shape: tuple[int, int]) -> None:

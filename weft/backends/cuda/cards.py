@@ -172,7 +172,7 @@ class _CardCalls(LaunchCalls):
             self._marks.settle()
 
     def end(self) -> StreamMark:
-        for error in self.results():
+        for error in filter(None, self.results()):
             self._marks.driver.done(error & _INT)
         return StreamMark(self._marks)
 

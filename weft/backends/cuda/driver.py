@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import c_char, c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_void_p
 from dataclasses import dataclass
+from itertools import repeat
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
@@ -72,6 +73,7 @@ _COMPILER: Mapping[str, DriverFunction] = MappingProxyType({
 
 # The same in both: a stream that does not wait for others, an event without a time, the answer that work is under way.
 _NON_BLOCKING, _WITHOUT_TIME, _NOT_READY = 1, 2, 600
+_AT_ONCE = 64  # questions whether a card is done, without a pause
 
 
 class LibraryCalls:
@@ -292,7 +294,7 @@ class Driver(LibraryCalls):
 
     def wait(self, event: int) -> None:
         """Waits until all before the last record of an event is done, and without one (0) all."""
-        if not event:
-            self.enter()
         ask, about = (self._passed, event) if event else (self._idle, self._stream)
-        self.waits.until(lambda: self.done(ask(about)))
+        # The answer 0 is that it is done. A small picture is done before a function of Python could ask for it.
+        if all(map(ask, repeat(about, _AT_ONCE))):
+            self.waits.until(lambda: self.done(ask(about)))
