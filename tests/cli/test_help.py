@@ -186,6 +186,21 @@ def test_a_command_shows_its_own_help(weft):
     assert all(name in COMMANDS for name in ("new", "examples", "help"))
 
 
+def test_an_option_is_explained_for_each_command_that_has_it(weft):
+    warp = weft("help", "--warp").stdout
+    assert warp.startswith("--warp [NAME=]SETTING:VALUE,…   option of weft run\n  How the picture of a window lies")
+    assert "option of weft run, check, " in weft("help", "--allow").stdout
+    first, second = weft("help", "--fps").stdout.split("\n\n")
+    assert first.startswith("--fps NUMBER|monitor   option of weft run\n")
+    assert second.startswith("--fps NUMBER   option of weft render\n")
+    assert "  a less b\n" in weft("help", "-").stdout, "an operator is none"
+
+
+def test_an_unknown_option(weft):
+    assert '"--wrap" (did you mean "--warp"?)' in weft("help", "--wrap", code=2).stderr
+    assert '"-x" (weft help run lists those of weft run)' in weft("help", "-x", code=2).stderr
+
+
 @pytest.mark.long
 def test_a_context_that_a_package_brings_along(weft):
     path = os.pathsep.join([str(LIGHT), *sys.path])

@@ -3,6 +3,7 @@ or a warning means."""
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import sys
@@ -46,7 +47,7 @@ def command(ctx: click.Context, name: str | None) -> None:
     """Say what NAME means, how it is written, and show an example; without NAME, list what there is.
 
     NAME is a builtin, an operator (in quotes), a coordinate, a source, an output statement, a pragma, a library or
-    a spindle of one, a command, or the code of an error or warning.
+    a spindle of one, a command, an option, or the code of an error or warning.
     """
     if name is None:
         parts = ["\n".join(_overview())]
@@ -61,6 +62,8 @@ def command(ctx: click.Context, name: str | None) -> None:
         # A message shows its code in brackets.
         if (code := name.removeprefix("[").removesuffix("]")) in CODES:
             parts.append("\n".join(entry_of_code(CODES[code])))
+        if not parts and name.startswith("-"):
+            parts = list(_option(name))
         if not parts:
             hint = did_you_mean(name, [*all_names(), *COMMANDS, *CODES]) or "weft help lists all names"
             raise error("unknown-name", f'nothing is called "{name}"', hint=hint)
@@ -83,6 +86,30 @@ def _entry(topic: Topic) -> Iterator[str]:
         if number:
             yield ""
         yield from ("    " + click.style(line, fg="cyan") for line in example.split("\n"))
+
+
+def _option(name: str) -> Iterator[str]:
+    """What an option means to each command that has it. Raises WeftError if none has."""
+    known: set[str] = set()
+    found: dict[tuple[str, str], list[str]] = {}
+    for command, entry in COMMANDS.items():
+        options = importlib.import_module(entry.module).command
+        for option in options.params:
+            names = {*option.opts, *option.secondary_opts}
+            record = option.get_help_record(click.Context(options))
+            if record is None or isinstance(option, click.Argument):
+                continue
+            known |= names
+            if name in names:
+                found.setdefault(record, []).append(command)
+    if not found:
+        hint = did_you_mean(name, known) or "weft help run lists those of weft run"
+        raise error("unknown-name", f'no command has an option "{name}"', hint=hint)
+    for (shown, meaning), commands in found.items():
+        yield "\n".join([
+            click.style(shown, bold=True) + click.style(f"   option of weft {', '.join(commands)}", dim=True),
+            *_wrapped(meaning, "  ", "  "),
+        ])
 
 
 def entry_of_code(row: CodeSpec) -> Iterator[str]:
@@ -135,6 +162,7 @@ def _overview() -> Iterator[str]:
     yield ""
     yield "Put signs in quotes:      weft help '<<'"
     yield "The options of a command: weft help run"
+    yield "One option:               weft help --fps"
     yield "The code of a message:    weft help cycle"
 
 
