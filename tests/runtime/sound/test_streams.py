@@ -134,6 +134,23 @@ def test_a_sound_that_fails_gives_way_to_the_one_before(
     assert times(heard[np.flatnonzero(heard)][-EDGE]) > blown + 0.3
 
 
+def test_a_failure_belongs_to_the_text_that_plays_and_not_to_one_that_was_refused(
+    loudspeaker: SoundServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(FUSE), prepend=os.pathsep)
+    patch = tmp_path / "patch.weft"
+    patch.write_text(f"{PICTURE}n = prev(n) + 1\naudio({CLOCK} + if n > {2 * RATE} then 1 else 0)\n")
+    with Performance(patch, "--headless", "--backend", "audio=fuse") as performance:
+        failing = performance.hash
+        performance.wait_for("started")
+        performance.save("display(\n")
+        refused = performance.wait_for("error")
+        blown = performance.wait_for("error", when=lambda event: "fuse" in event["diagnostics"][0]["message"])
+        performance.wait_for_words("the previous sound keeps playing")
+    assert refused["hash"] == performance.hash != failing
+    assert blown["hash"] == failing
+
+
 @pytest.mark.long
 def test_a_sound_that_fails_on_its_beat_is_refused_with_its_picture(
     loudspeaker: SoundServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

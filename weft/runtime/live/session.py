@@ -67,7 +67,6 @@ _MADE_UP = 0.1
 _MOST_REQUESTS = 64
 
 
-
 @dataclass(frozen=True)
 class Limits:
     """When a session ends by itself: after a number of seconds or frames; None: never."""
@@ -667,7 +666,8 @@ class Session:
     def _fail(self, problems: tuple[Diagnostic, ...], otherwise: str = "it is tried again with every frame") -> None:
         """Goes back from a program that fails to the previous one. If there is none, the program stays and the failure
         is reported once. `otherwise` says in words what happens then."""
-        failed = self._entered.saved if self._entered is not None and self._is_new else self._saves.last
+        # What plays may be older than the last save, which was refused, or waits.
+        failed = self._saves.last if self._entered is None else self._entered.saved
         went_back = self.programs.withdraw()
         if went_back:
             self._entered, self._is_improvable = self._previous, True
@@ -741,8 +741,8 @@ class Session:
             self._refuse(withdrawn, problems)
         elif self._transitions.is_sounding(event.number):
             self._fail(problems, otherwise="the previous sound keeps playing, if there was one")
-        else:
-            self.reporter.problems(self._saves.last.hash, problems)
+        elif self._entered is not None:
+            self.reporter.problems(self._entered.saved.hash, problems)
 
     # --- commands -------------------------------------------------------------------------------------------------
 
