@@ -23,7 +23,8 @@ class StrandRef(NamedTuple):
     """A strand by the names the patch gives it.
 
     Subgraphs may also read one of another `along` axes of caches and the like: `c@v(c@k)` is the strand c@v as a
-    function of c@k, which is 0 for c@v itself. It is a strand of its own, whose output is called `v(c@k)`."""
+    function of c@k, which is 0 for c@v itself. It is a strand of its own, whose output is called `v(c@k)`. A base
+    coordinate may be such an axis, too: `t@v(me@channel)`."""
 
     instance: str
     output: str
@@ -58,6 +59,11 @@ class StrandRef(NamedTuple):
     def coordinates(self) -> tuple[str, ...]:
         """The names of the coordinates for its axes, in a kernel that computes it at points."""
         return tuple([f"{_AXIS}{number}" for number in range(len(self.axes))])
+
+
+def base_axis(coordinate: str) -> StrandRef:
+    """A base coordinate as an axis."""
+    return StrandRef("me", coordinate)
 
 
 RESERVED: Mapping[str, str] = MappingProxyType(

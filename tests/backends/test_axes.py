@@ -1,5 +1,5 @@
-"""Axes of caches and analyses in strands that are read across subgraphs: what is read there is what it would be without
-another subgraph, on every machine."""
+"""Axes of caches and analyses, and base coordinates, in strands that are read across subgraphs: what is read there is
+what it would be without another subgraph, on every machine, or it is an error."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from weft.backends.registry import load_registry
 from weft.backends.select import choose
 from weft.errors import Source, WeftError
 from weft.names import StrandRef
+from weft.runtime.compiling.kept import KeptBuild
 from weft.runtime.compiling.stages import Build, Request, build
 from weft.runtime.films.offline import Offline
 from weft.runtime.program.coordinator import TickResult
@@ -34,6 +35,7 @@ PLACE = "base<v> = me@absframe + me@x * 3\ncache(base, 5)::cach<v>\n"
 PAIR = "base<a, b> = <me@absframe, me@absframe * 2 + me@y>\ncache(base, 5)::cach<a, b>\n"
 TWO = f"{PLACE}other<v> = me@absframe * me@absframe + me@x\ncache(other, 4)::more<v>\n"
 MADE = f"{TWO}both<v> = prev(cach@v) * 0.5 + cach@v * 100 + more@v\n"
+CHANNEL = f"{PLACE}w<v> = prev(w@v) * 0.5 + cach@v * (1 + me@channel) + me@y\n"
 OF_A_CACHE = f"{PLACE}cache(cach, 3)::again<v>\n"
 
 # What a picture shows, so that it keeps what it caches; and what is read of that elsewhere.
@@ -56,6 +58,10 @@ READ = {
     "through a strand": (f"{NUMBER}u = cach@v * 2\n", "u", "u(cach@k ~ 1)"),
     "an axis of none": (f"{PLACE}t<v> = prev(t@v) * 0.5 + me@x\n", "t@v + cach@v", "t@v(cach@k ~ 3)"),
     "by its position": (PLACE, "cach@v", "cach@v(2)"),
+    "a channel": (CHANNEL, "w@v", "w@v(me@channel ~ 1)"),
+    "a varying channel": (CHANNEL, "w@v", "w@v(me@channel ~ me@absframe % 3) + w@v * 1000"),
+    "a channel and an axis": (CHANNEL, "w@v", "w@v(me@channel ~ 2, cach@k ~ 1) + w@v(cach@k ~ 2) * 1000"),
+    "a channel through a strand": (f"{CHANNEL}u = w@v * 2\n", "u", "u(me@channel ~ 1)"),
 }  # fmt: skip
 
 WINDOWS = {
@@ -66,6 +72,8 @@ WINDOWS = {
     "the same everywhere": (PLACE, "cach@v(cach@k ~ 3) / 30"),
     "a number": (NUMBER, "cach@v(cach@k ~ me@x * 4) / 30"),
     "a bundle": (PAIR, "(cach@a * me@x + cach@b)(cach@k ~ me@x * 4) / 60"),
+    "another channel": (CHANNEL, "w@v(me@channel ~ 2) / 90"),
+    "channels by column": (CHANNEL, "w@v(me@channel ~ me@x * 3, cach@k ~ me@y * 2) / 90"),
     "and here": (TWO, "(cach@v - cach@v(cach@k ~ me@x * 4)) / 9"),
 }
 
@@ -170,6 +178,40 @@ def test_numbers_read_what_numbers_keep() -> None:
     np.testing.assert_allclose(found[:, 1], [0, 0, 0, 0, 0, 1, 2, 3], atol=1e-6)
 
 
+def test_a_sound_hears_a_channel_of_a_picture() -> None:
+    head = f"{CHANNEL}display(w@v / 100)\naudio"
+    first, second, moved = (
+        heard(f"{head}(w@v(me@channel ~ {channel}, me@x ~ 0.5, me@y ~ 0.5) / 100)\n")
+        for channel in (0, 1, "mouse@down + 1")
+    )
+    assert second == pytest.approx([each + (number + 0.5) / 100 for number, each in enumerate(first)], abs=0.02)
+    assert second[2] > first[2] + 0.01
+    assert moved == pytest.approx(second)
+
+
+BASES = "t<v> = prev(t@v) * 0.5 + me@x + me@channel * 10 + me@y * 100\n"
+PLACES = {
+    "here": "t@v",
+    "at x": "t@v(me@x ~ 0.25)",
+    "at a channel": "t@v(me@channel ~ 1)",
+    "at three": "t@v(me@x ~ me@absframe / 10, me@channel ~ 1, me@y ~ 0)",
+    "at a pixel": "t@v(me@px ~ 3)",
+    "through a strand": "u(me@x ~ 0.25)",
+}
+
+
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_lamps_read_numbers_at_other_places(processor: str) -> None:
+    head, values = f"{BASES}u = t@v * 2\n", ", ".join(PLACES.values())
+    runner = ProgramLoader(on_processor(processor)).prepare(
+        built(f"{head}compute({values})\nlights({values})\n").compiled, (31, 17)
+    ).runner  # fmt: skip
+    for number in range(TICKS):
+        found = {each.context: each.array for each in runner.run(Env(31, 17, number, number / 60, 1 / 60))}
+        assert len(set(found["compute"].reshape(-1).tolist())) == len(PLACES)
+        np.testing.assert_allclose(found["lights"].reshape(-1), found["compute"].reshape(-1), rtol=1e-6)
+
+
 SOUND_OF = "base<v> = me@abssample\ncache(base, 9)::cach<v>\naudio(cach@v * 0)\n"
 PLAYED = {
     "ticks ago": ("cach@v - cach@v(cach@k ~ 4)", 0.5),
@@ -203,13 +245,6 @@ REFUSED = {
     "more than is kept of a sound": (
         f"{SOUND_OF.replace('9', '100000')}display(cach@v(cach@k ~ 2))", "cach@v", "cache(…, 65536)"
     ),
-    "what a sound caches of a cache": (
-        f"{SOUND_OF}cache(cach, 9)::again<v>\naudio(again@v * 0)\ndisplay(again@v(again@k ~ 2, cach@k ~ 1))", "again@v",
-        "map cach@k where again@v",
-    ),
-    "what a sound makes of that": (
-        f"{NUMBER}t<v> = prev(t@v) * 0.5 + cach@v\naudio(t@v)\ndisplay(t@v(cach@k ~ 2))", "t@v", "map cach@k where t@v",
-    ),
     "another frame for each sample": (
         f"{PICTURE_OF}audio(cach@v(cach@k ~ me@time % 3, me@x ~ 0.5, me@y ~ 0.5))", "cach@v", "(me@x ~ 0.5",
     ),
@@ -227,6 +262,85 @@ def test_what_cannot_be_read_is_an_error(text: str, place: str, hint: str) -> No
     assert found.span.text == place
     assert "cach@k" in found.message
     assert hint in (found.hint or "")
+
+
+TURN = "s<v> = phasor(2) * (me@x + me@channel)\naudio(s@v)\n"
+HEARD = "h<v> = mic()@l * me@y\naudio(h@v)\n"
+PLAYED_SUM = f"{SOUND_OF}s<v> = prev(s@v) + cach@v\naudio(s@v)\nt<v> = prev(t@v) + me@x + s@v\n"
+CHANNELS = f"{CHANNEL}display(w@v / 100)\n"
+LOST = {
+    "the place of a picture": (f"{TURN}display(s@v)", "s@v", "me@x", "p = phasor(1)"),
+    "a place": (f"{TURN}display(s@v(me@x ~ 0.25))", "s@v", "me@x", "p = phasor(1)"),
+    "a place in a number": (f"{TURN}compute(s@v, s@v(me@x ~ 0.25))", "s@v", "me@x", "p = phasor(1)"),
+    "a place, earlier": (f"{TURN}compute(s@v(me@x ~ 0.25, me@time ~ me@time - 1))", "s@v", "me@x", "p = phasor(1)"),
+    "a pixel": (f"{TURN}display(s@v(me@px ~ 3, me@time ~ me@time - me@x))", "s@v", "me@x", "p = phasor(1)"),
+    "a channel of a sound": (f"{TURN}compute(s@v(me@channel ~ 1))", "s@v", "me@channel", "p = phasor(1)"),
+    "through a strand": (f"{TURN}u = s@v * 2\ndisplay(u)", "s@v", "me@x", "p = phasor(1)"),
+    "of what is heard": (f"{HEARD}display(h@v)", "h@v", "me@y", "mic()::m<l>"),
+    "of a picture of that": (
+        f"{TURN}t<v> = prev(t@v) * 0.5 + me@x + s@v(me@x ~ 0.1)\ndisplay(t@v)", "s@v", "me@x", "p = phasor(1)",
+    ),
+    "the channel of each sound": (
+        f"{CHANNELS}audio(w@v(me@x ~ 0.5, me@y ~ 0.5))", "w@v", "me@channel", "(me@channel ~ 0)",
+    ),
+    "what a sound caches of a cache": (
+        f"{SOUND_OF}cache(cach, 9)::again<v>\naudio(again@v * 0)\ndisplay(again@v(again@k ~ 2, cach@k ~ 1))", "again@v",
+        "cach@k", "map cach@k where again@v",
+    ),
+    "what a sound makes of that": (
+        f"{NUMBER}t<v> = prev(t@v) * 0.5 + cach@v\naudio(t@v)\ndisplay(t@v(cach@k ~ 2))", "t@v",
+        "cach@k", "map cach@k where t@v",
+    ),
+    "what is computed along an axis": (
+        f"{PLAYED_SUM}display(t@v + t@v(cach@k ~ 3))",
+        "s@v", "cach@k", "map cach@k where s@v",
+    ),
+    "what is computed along an axis elsewhere": (
+        f"{PLAYED_SUM}display(t@v)\ncompute(t@v(cach@k ~ 3))",
+        "s@v", "cach@k", "map cach@k where s@v",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "place", "coordinate", "hint"), LOST.values(), ids=LOST)
+def test_a_coordinate_that_is_lost_is_an_error(text: str, place: str, coordinate: str, hint: str) -> None:
+    with pytest.raises(WeftError) as refused:
+        built(text)
+    (found,) = refused.value.diagnostics
+    assert found.code == "lost-coordinate"
+    assert found.span is not None
+    assert found.span.text == place
+    assert coordinate in found.message
+    assert hint in (found.hint or "")
+
+
+FOUND = {
+    "a microphone": "h<v> = mic()@l * 2\naudio(h@v)\ndisplay(h@v)\ncompute(h@v(me@x ~ 0.2))",
+    "a name of its own": "p = phasor(2)\ns = p * (me@x + me@channel)\naudio(s)\ndisplay(s)\ncompute(s(me@x ~ 0.25))",
+    "what was played, by the time": f"{TURN}display(s@v(me@time ~ me@time - me@x * 0.02))",
+    "a number": f"{TURN}compute(s@v)",
+    "another coordinate": "s<v> = phasor(2) * me@x\naudio(s@v)\ncompute(s@v(me@y ~ 0.2, me@channel ~ 1))",
+    "a place that is mapped": "s<v> = phasor(2) * (me@x + me@y)(me@x ~ 0.5, me@y ~ me@time)\naudio(s@v)\ndisplay(s@v)",
+    "the channel that a sound maps": f"{CHANNELS}audio(w@v(me@x ~ 0.5, me@y ~ 0.5, me@channel ~ 0))",
+}
+
+
+@pytest.mark.parametrize("text", FOUND.values(), ids=FOUND)
+def test_what_depends_on_no_lost_coordinate_is_read(text: str) -> None:
+    assert built(text).units
+
+
+def test_what_a_strand_depends_on_may_change_with_the_next_text() -> None:
+    kept, contexts = KeptBuild(), load_registry().contexts
+    before = f"{TURN.replace('me@channel', '2')}display(s@v)\n"
+    for coordinate in ("1", "me@x", "me@abstime", "me@y"):
+        request = Request(Source("p.weft", before.replace("me@x", coordinate)), contexts, SIZE)
+        if coordinate in ("1", "me@abstime"):
+            assert build(request, kept=kept).units
+        else:
+            with pytest.raises(WeftError) as refused:
+                build(request, kept=kept)
+            assert [each.code for each in refused.value.diagnostics] == ["lost-coordinate"]
 
 
 def test_memory_of_a_cache_is_read_wherever_the_cache_is() -> None:

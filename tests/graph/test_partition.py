@@ -86,6 +86,11 @@ def test_a_source_of_one_context():
     assert strand(graph, "v").contexts == ("compute",)
 
 
+def test_memory_of_a_microphone_is_not_over_the_picture():
+    graph = graph_of("mic()::m<l> level<v> = prev(level@v) * 0.9 + abs(m@l) display(level@v) audio(level@v)")
+    assert strand(graph, "level@v").tied == "audio"
+
+
 FOLLOWER = """
 spindle follow(x) :: <a, b> { m = prev(t); t = x * 2; out a = t + m; out b = m }
 follow(src)::n<a, b>

@@ -232,6 +232,13 @@ MEANING: Sequence[CodeSpec] = (
         ),
     ),
     CodeSpec(
+        "lost-coordinate",
+        "This strand is computed elsewhere in the patch, where this coordinate is another one. Give what "
+        "remembers a name of its own, and the rest is computed wherever it is read.",
+        wrong="wave = phasor(2) + me@x\ndisplay(fract(wave))\naudio(sin(wave * tau))",
+        right="p = phasor(2)\nwave = p + me@x\ndisplay(fract(wave))\naudio(sin(wave * tau))",
+    ),
+    CodeSpec(
         "map-reaches-state",
         "Memory moves on tick by tick, and cannot be looked up at another time: delay(…) and cache(…) read earlier "
         "values.",

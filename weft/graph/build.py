@@ -14,7 +14,7 @@ from weft.errors import Diagnostic, Report, Span, WeftError, error
 from weft.graph.budget import Budget
 from weft.graph.calls import text_as_number
 from weft.graph.components import components, reachable
-from weft.graph.domain import OWN, PLANE, Shape, SlotKey
+from weft.graph.domain import OWN, PLACES, PLANE, Shape, SlotKey
 from weft.graph.evaluation import Owner
 from weft.graph.kept_shapes import GraphBasis, GraphCut, KeptShapes
 from weft.graph.nodes import Edge, GraphNode, Image, RenderGraph, Sink, Strand, Subgraph
@@ -565,10 +565,12 @@ class _GraphBuilder:
         elaborator = self.elaborator
         instances = self.patch.instances.values()
         references = {owner: found.all for owner, found in elaborator.references.items() if not _is_check(owner)}
+        over = {ref: found for ref in references if isinstance(ref, StrandRef) and (found := self._over(ref))}
         return GraphBasis(
             [(instance.name, _kind(instance), list(instance.outputs)) for instance in instances],
             [(s.label, s.spec.name, s.target, self._labels[s.label]) for s in self.patch.sinks],
             references,
+            over,
             {key for key in self.domain.planar if not _is_check(key)},
             dict(elaborator.heard),
             [(image.key, image.of) for image in self._images],
@@ -685,7 +687,19 @@ class _GraphBuilder:
         """A strand, without what partitioning finds, and its slots."""
         reads, sources, slots = self._found(ref)
         axes = tuple(sorted(self._axes.get(ref, ())))
-        return Strand(ref, str(span), reads, sources=sources, axes=axes, maps=self._maps(ref)), slots
+        made = Strand(ref, str(span), reads, sources=sources, axes=axes, maps=self._maps(ref), over=self._over(ref))
+        return made, slots
+
+    def _over(self, ref: StrandRef) -> tuple[str, ...]:
+        """The base coordinates on which a strand depends, apart from the time, if it may be tied to a context."""
+        found = self.elaborator.references.get(ref)
+        if found is None or not (found.slots or found.sources):
+            return ()
+        try:
+            shape = self.elaborator.strand(ref, OWN)
+        except (WeftError, PoisonedError):
+            return ()
+        return tuple([name for name, bit in PLACES.items() if shape.over & bit])
 
     @cached_property
     def _axes(self) -> Mapping[StrandRef, Collection[StrandRef]]:

@@ -510,6 +510,9 @@ UNKNOWN = 32
 
 PLANE = X | Y
 
+PLACES: Mapping[str, int] = MappingProxyType({"x": X, "y": Y, "channel": CHANNEL})
+"""The base coordinates other than the time, with their bits."""
+
 
 class Shape(NamedTuple):
     """What is known of a value: what it depends on, in bits, and its number if it is the same everywhere. A value that
@@ -607,7 +610,10 @@ class ShapeDomain:
 
     def source(self, call: Call, spec: SourceSpec, plane: int, axis: Shape | None, at: Coordinates[Shape]) -> Shape:
         over = UNIFORM if axis is None else axis.over | UNIFORM
-        return Shape(over | at.x.over | at.y.over | at.abstime.over)
+        for name in BASES:
+            if name in spec.axes:
+                over |= at.base(name).over
+        return Shape(over)
 
     def picture(self, name: str, plane: int, x: Shape, y: Shape, span: Span) -> Shape:
         return Shape(UNIFORM | x.over | y.over)

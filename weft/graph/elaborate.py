@@ -38,7 +38,7 @@ from weft.graph.scope import (
     Remapped, Scope, SourceMember, StrandGroup, StrandMember, WordMember, in_scope, positional_axes
 )
 from weft.graph.state import cached_value, played_cache, stateful_value
-from weft.names import COUNT, LiveName, SentName, SoundFile, StrandRef
+from weft.names import COUNT, LiveName, SentName, SoundFile, StrandRef, base_axis
 from weft.ops import BINARY, BUILTINS, UNARY, WORDS
 from weft.sources import FILM, HIDDEN, NEVER, PICTURE, SOURCES, UNSEEN, MediaHeader
 from weft.syntax.ast import Access, Binary, Call, Expression, For, If, Index, Map, Name, Number, Remap, Text, Unary
@@ -731,8 +731,8 @@ class Elaborator(Evaluator[V]):
         for named, moves, expression in targets:
             value: V = yield self.value(expression, scope, at)
             moved[moves] = named.inverse(self.env, at, value) if named else value
-            if isinstance(moves, StrandRef) and (references := self._references()) is not None:
-                references.maps[moves] = None
+            if moves != "abstime" and (references := self._references()) is not None:
+                references.maps[moves if isinstance(moves, StrandRef) else base_axis(moves)] = None
         self.budget.spend(_STEPS)
         return self.placed(at.moved(moved))
 

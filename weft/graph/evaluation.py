@@ -61,7 +61,7 @@ class References:
     """What the evaluation of one owner refers to: strands and sources, each with the place of the first reference; what
     its analyses hear; and the slots and images that it asks for. For a slot, `asked_by` are the owners that asked for
     it. `maps_time` says whether it reads anything at another time. `axes` are those of caches and the like that it
-    reads, `maps` those that it maps."""
+    reads, `maps` those that it maps, base coordinates included."""
 
     strands: dict[StrandRef, Span] = field(default_factory=dict)
     sources: dict[str, Span] = field(default_factory=dict)

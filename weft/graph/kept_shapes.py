@@ -29,11 +29,13 @@ _NAMES_OF_BITS = {"x": X, "y": Y, "abstime": TIME, "channel": CHANNEL, "tick": U
 @dataclass(frozen=True)
 class GraphBasis:
     """Everything that determines a graph, except places in the text: the outputs of instances, with their kinds; output
-    statements; what strands, slots and output statements refer to; and the slots that vary over the picture."""
+    statements; what strands, slots and output statements refer to; the base coordinates over which strands vary; and
+    the slots that vary over the picture."""
 
     outputs: Sequence[tuple[str, str, Sequence[str]]]
     sinks: object
     references: Mapping[Owner, object]
+    over: Mapping[StrandRef, tuple[str, ...]]
     planar: Collection[SlotKey]
     heard: object
     images: object
@@ -45,7 +47,8 @@ class GraphBasis:
             if (own := [name for name in names if StrandRef(instance, name) in used])
         ]  # fmt: skip
         references = {owner: each for owner, each in self.references.items() if owner in used}
-        return replace(self, outputs=outputs, references=references)
+        over = {ref: each for ref, each in self.over.items() if ref in used}
+        return replace(self, outputs=outputs, references=references, over=over)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ class Edge:
 class Strand:
     """One output of an instance. `contexts` are those that evaluate it. A strand that is `tied` to one context, for the
     `reason` given, is evaluated only there, and others read it across. `place` is `file:line:column`. `axes` are those
-    of caches and the like that it may depend on, `maps` those that it maps itself."""
+    of caches and the like that it may depend on, `maps` those that it maps itself, and base coordinates. `over` are the
+    base coordinates on which its value depends, apart from the time, if it may be tied."""
 
     ref: StrandRef
     place: str
@@ -32,6 +33,7 @@ class Strand:
     sources: tuple[str, ...] = ()
     axes: tuple[StrandRef, ...] = ()
     maps: tuple[StrandRef, ...] = ()
+    over: tuple[str, ...] = field(default=(), repr=False, compare=False)
     slots: frozenset[object] = field(default=frozenset(), repr=False, compare=False)
     """The keys of the state that it needs."""
 
@@ -48,7 +50,7 @@ class GraphNode:
 @dataclass(frozen=True, slots=True)
 class Sink:
     """An output statement; `parts` are the places of its context that it fills (`display.r`), and `maps` the axes of
-    caches and the like that it maps."""
+    caches and the like and the base coordinates that it maps."""
 
     label: str
     context: str

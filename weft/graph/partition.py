@@ -10,9 +10,9 @@ from typing import TypeAlias
 
 from weft.contexts import ContextTable
 from weft.graph.components import components, reachable
-from weft.graph.domain import SlotKey
+from weft.graph.domain import PLACES, SlotKey
 from weft.graph.nodes import Edge, GraphNode, RenderGraph, Strand, Subgraph
-from weft.names import StrandRef
+from weft.names import StrandRef, base_axis
 
 # --- tagging: the contexts of every strand, from the sinks upward ---
 #
@@ -144,8 +144,7 @@ def partition(graph: RenderGraph, contexts: ContextTable) -> RenderGraph:
     groups = _connected(units, _grouped(units), [picture.label for picture in pictures])
     of_unit = {unit: _name(group, units) for group in groups for unit in group}
     borrowing = {spec.name for spec in contexts if spec.in_one_memory}
-    strands = graph.strands()
-    subgraphs = [_along_axes(_subgraph(group, of_unit, units, borrowing), graph, strands) for group in groups]
+    subgraphs = _along_axes([_subgraph(group, of_unit, units, borrowing) for group in groups], graph, contexts)
     exposed = {ref for s in subgraphs for ref in s.reads} | graph.heard.keys()
     read: dict[StrandRef, list[StrandRef]] = {}
     for ref in sorted(exposed):
@@ -282,14 +281,41 @@ def _subgraph(
     )
 
 
-def _along_axes(subgraph: Subgraph, graph: RenderGraph, strands: Mapping[StrandRef, Strand]) -> Subgraph:
-    """The subgraph, with what it reads along the axes that it maps. A strand on which such a map may have an effect is
-    read both along them and at its own."""
-    maps = {axis for ref in (*subgraph.strands, *subgraph.tied) if ref in strands for axis in strands[ref].maps}
-    maps.update(axis for sink in graph.sinks if sink.label in subgraph.sinks for axis in sink.maps)
-    along = ((ref, sorted(maps.intersection(strands[ref].axes))) for ref in subgraph.reads if maps)
-    more = tuple(ref.along(axes) for ref, axes in along if axes)
-    return replace(subgraph, reads=(*subgraph.reads, *more)) if more else subgraph
+def _along_axes(subgraphs: Sequence[Subgraph], graph: RenderGraph, contexts: ContextTable) -> list[Subgraph]:
+    """The subgraphs, with what each reads along the axes that it maps. A strand on which such a map may have an effect
+    is read both along them and at its own."""
+    strands = graph.strands()
+    home = {ref: subgraph.name for subgraph in subgraphs for ref in subgraph.tied}
+    maps: dict[str, set[StrandRef]] = {subgraph.name: set() for subgraph in subgraphs}
+    for subgraph in subgraphs:
+        spec, own = contexts[subgraph.context], (*subgraph.strands, *subgraph.tied)
+        if not spec.streams:
+            maps[subgraph.name].update(base_axis(name) for name in PLACES if spec.sweep_of(name) != "once")
+        maps[subgraph.name].update(axis for ref in own if ref in strands for axis in strands[ref].maps)
+        maps[subgraph.name].update(axis for sink in graph.sinks if sink.label in subgraph.sinks for axis in sink.maps)
+    along: dict[tuple[str, StrandRef], tuple[StrandRef, ...]] = {}
+    waiting = {subgraph.name: subgraph for subgraph in subgraphs if maps[subgraph.name]}
+    while waiting:
+        name, subgraph = waiting.popitem()
+        for ref in subgraph.reads:
+            found = maps[name].intersection(_axes(strands[ref], contexts))
+            along[name, ref] = tuple(sorted(found))
+            # What is evaluated along them may read others along them.
+            if not found <= maps[home[ref]]:
+                maps[home[ref]] |= found
+                waiting[home[ref]] = next(each for each in subgraphs if each.name == home[ref])
+    return [
+        replace(s, reads=(*s.reads, *(r.along(axes) for r in s.reads if (axes := along.get((s.name, r))))))
+        for s in subgraphs
+    ]
+
+
+def _axes(strand: Strand, contexts: ContextTable) -> Iterable[StrandRef]:
+    """The axes along which others may read a tied strand."""
+    owner = contexts[strand.tied or ""]
+    yield from strand.axes
+    if not owner.streams:
+        yield from (base_axis(name) for name in strand.over if name not in owner.read_over)
 
 
 def _borrowed(group: list[Unit], name: str, of_unit: Mapping[Unit, str], units: _Units) -> list[StrandRef]:

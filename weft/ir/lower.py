@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from weft.contexts import ContextSpec, ContextTable, is_smoothed
-from weft.errors import Span, error
+from weft.errors import Span, WeftError, error
 from weft.graph.affected import Edit, words_of
 from weft.graph.budget import Budget
 from weft.graph.build import sink_parts
 from weft.graph.calls import constant_arguments, media_path, source_text
-from weft.graph.domain import Coordinate, Coordinates, Environment, SlotRequest
+from weft.graph.domain import BASES, Coordinate, Coordinates, Environment, SlotRequest
 from weft.graph.elaborate import Elaborator
 from weft.graph.evaluation import Owner
-from weft.graph.nodes import RenderGraph, Subgraph
+from weft.graph.nodes import RenderGraph, Strand, Subgraph
 from weft.graph.numbers import Numbers
 from weft.graph.patch import Patch
 from weft.ir.expr import (
@@ -24,7 +24,7 @@ from weft.ir.expr import (
 )
 from weft.ir.literals import LiteralAssignment
 from weft.ir.rates import Rate, slots_over
-from weft.names import FilmFile, MicrophoneName, is_count, view_of
+from weft.names import FilmFile, MicrophoneName, base_axis, is_count, view_of
 from weft.ops import OPS
 from weft.sources import FILM, SourceSpec
 from weft.syntax.ast import Call, Number
@@ -119,7 +119,7 @@ class KeptLowering:
         self._kept = edit.kept if self._kept is None else self._kept & edit.kept
         self.pool.reopen(budget)
         strands = graph.strands() if subgraph.reads else {}
-        owners = {ref: strands[ref.alone].tied for ref in subgraph.reads}
+        owners = {ref: (strands[ref.alone].tied, strands[ref.alone].over) for ref in subgraph.reads}
         made_for = subgraph.context, owners, frozenset(image.key for image in graph.images)
         self.current = None
         if made_for != self.made_for:
@@ -238,9 +238,9 @@ class _Lowering:
 
     def _elaborator(self, spec: ContextSpec, points: bool) -> Elaborator[Expr]:
         strands = self.graph.strands()
-        owners = {ref: self.contexts[strands[ref.alone].tied or ""] for ref in self.subgraph.reads}
+        across = {ref: ReadAcross.of(strands[ref.alone], self.contexts) for ref in self.subgraph.reads}
         images = frozenset(image.key for image in self.graph.images) if spec.sweeps_plane else frozenset[str]()
-        domain = ExprDomain(self.kept.pool, spec, owners, images, points, self.kept.films, self.kept.numbers)
+        domain = ExprDomain(self.kept.pool, spec, across, images, points, self.kept.films, self.kept.numbers)
         env = Environment(domain, self.patch.settings, spec.counters, domain.own)
         domain.own = env_own(domain, env, spec)
         env = Environment(domain, self.patch.settings, () if points else spec.counters, domain.own)
@@ -302,11 +302,10 @@ def _along(ref: StrandRef, elaborator: Elaborator[Expr], pool: Pool) -> Coordina
     if not ref.axes:
         return own
     named = dict(zip(ref.axes, ref.coordinates, strict=True))
-    there: dict[Coordinate, Expr] = {}
+    axes: list[tuple[Coordinate, StrandRef]] = [(base, base_axis(base)) for base in BASES]
     for instance in elaborator.patch.instances.values():
-        for axis in (StrandRef(instance.name, name) for name in instance.axes):
-            if str(axis) in named:
-                there[axis] = pool.make("coord", (), named[str(axis)])
+        axes += [(axis, axis) for axis in (StrandRef(instance.name, name) for name in instance.axes)]
+    there = {moves: pool.make("coord", (), named[str(axis)]) for moves, axis in axes if str(axis) in named}
     return elaborator.placed(own.moved(there))
 
 
@@ -335,15 +334,34 @@ class ExprLoop:
         return True
 
 
+@dataclass(frozen=True, slots=True)
+class ReadAcross:
+    """A strand that another context computes: the context, why it is that, and the base coordinates on which the strand
+    depends and at which others cannot read it as they can at those of `ContextSpec.read_over`."""
+
+    owner: ContextSpec
+    reason: str
+    remembers: bool
+    over: tuple[str, ...]
+
+    @classmethod
+    def of(cls, strand: Strand, contexts: ContextTable) -> ReadAcross:
+        owner = contexts[strand.tied or ""]
+        over = tuple([name for name in strand.over if name not in owner.read_over])
+        remembers = bool(strand.slots)
+        is_number = remembers and not owner.sweeps_plane
+        return cls(owner, "it remembers" if is_number else strand.reason or "", remembers, over)
+
+
 @dataclass
 class ExprDomain:
-    """The domain of interned expressions. `owners` has the contexts of strands that are read across, `images` the keys
-    of what is kept as images in this context. With `points`,
-    state is sampled at the coordinates; otherwise it is read at the element that is being computed if possible."""
+    """The domain of interned expressions. `across` has the strands that are read across, `images` the keys of what is
+    kept as images in this context. With `points`, state is sampled at the coordinates; otherwise it is read at the
+    element that is being computed if possible."""
 
     pool: Pool
     spec: ContextSpec
-    owners: Mapping[StrandRef, ContextSpec]
+    across: Mapping[StrandRef, ReadAcross]
     images: frozenset[str]
     points: bool
     films: FilmNames
@@ -358,7 +376,7 @@ class ExprDomain:
     def __post_init__(self) -> None:
         nowhere = self.const(0.0)
         self.own = Coordinates(nowhere, nowhere, nowhere, nowhere)
-        self._along = {ref.alone: ref for ref in self.owners if ref.axes}
+        self._along = {ref.alone: ref for ref in self.across if ref.axes}
 
     def const(self, value: float, span: Span | None = None) -> Expr:
         known = self._written.get(value)
@@ -492,19 +510,27 @@ class ExprDomain:
         return self.picture(self.films.picture(film, self._closed(at.abstime), span), plane, at.x, at.y, span)
 
     def ticks_played(self, ref: StrandRef) -> int:
-        owner = self.owners.get(ref)
+        owner = self.across[ref].owner if ref in self.across else None
         return 0 if owner is None or self.spec.streams or owner.rate is not None else owner.keeps
 
     def external(self, ref: StrandRef, at: Coordinates[Expr], span: Span) -> Expr | None:
-        owner = self.owners.get(ref)
-        if owner is None:
+        across = self.across.get(ref)
+        if across is None:
             return None
+        owner = across.owner
         mapped = {str(axis): value for axis, value in at.axes}
-        if (along := self._along.get(ref)) is not None and not mapped.keys().isdisjoint(along.axes):
+        lost = [name for name in across.over if self._is_lost(name, at, owner)]
+        for name in lost:
+            is_own = at.base(name) is self.own.base(name)
+            if owner.streams or (self.spec.streams and is_own):
+                raise _lost_coordinate(ref, name, across, is_own, span)
+        along = self._along.get(ref)
+        if along is not None and (lost or not mapped.keys().isdisjoint(along.axes)):
             ref = along
+            mapped |= {str(base_axis(name)): at.base(name) for name in across.over}
         if ref.axes and owner.streams:
             axis = next(axis for axis in ref.axes if axis in mapped)
-            raise error("cannot-read-across", f"{ref.short} is computed in {owner.name}, where a map of {axis} does "
+            raise error("lost-coordinate", f"{ref.short} is computed in {owner.name}, where a map of {axis} does "
                         "not reach it", span, f"map {axis} where {ref.short} is made")  # fmt: skip
         if "abstime" not in owner.read_over and at.abstime is not self.own.abstime:
             raise error(
@@ -515,6 +541,32 @@ class ExprDomain:
         place = (at.base(name) for name in owner.read_over)
         axes = (mapped.get(axis) or self.const(0.0) for axis in ref.axes)
         return self.pool.make("strand", (*place, *axes), ref, span)
+
+    def _is_lost(self, name: str, at: Coordinates[Expr], owner: ContextSpec) -> bool:
+        """Whether a base coordinate has another value where a strand is read than where its owner computes it."""
+        here = at.base(name)
+        if not owner.streams:
+            return owner.sweep_of(name) != "once" or here is not self.const(_STANDSTILL[name])
+        # What was played has coordinates of its own, and so has each number that is read of it. A picture is a
+        # function of its place, unless it shows what was played by the time.
+        return here is not self.own.base(name) or (
+            self.spec.sweep_of(name) in ("column", "row") and at.abstime is self.own.abstime
+        )
+
+
+def _lost_coordinate(ref: StrandRef, name: str, across: ReadAcross, is_own: bool, span: Span) -> WeftError:
+    """The error for a strand that depends on a coordinate which does not reach its owner."""
+    owner = across.owner
+    if not owner.streams:
+        words = f"{ref.short} is computed in {owner.name}, because {across.reason}, and me@{name} is the same there"
+        hint = f"{ref.short}(me@{name} ~ {_STANDSTILL[name]:g}) is read where me@{name} has this value"
+        return error("lost-coordinate", words, span, hint)
+    what = f"it has a me@{name} of its own" if is_own else f"a map of me@{name} does not reach it"
+    words = f"{ref.short} is computed in {owner.name}, because {across.reason}, where {what}"
+    example = "p = phasor(1), p" if across.remembers else "mic()::m<l>, m@l"
+    part = "remembers" if across.remembers else "is heard"
+    hint = f"give what {part} a name of its own: after {example} * me@{name} is computed here"
+    return error("lost-coordinate", words, span, hint)
 
 
 # --- the inputs of a context that streams ---

@@ -43,7 +43,7 @@ FRAMES, SECONDS = 3, 0.033
 """How much is played: frames, and sound to just after the last of them."""
 
 # What a program of several contexts may be refused for besides.
-_REFUSED = REFUSED | {"cannot-read-across", "cycle", "several-contexts"}
+_REFUSED = REFUSED | {"cannot-read-across", "cycle", "lost-coordinate", "several-contexts"}
 _ATTEMPTS = 8
 
 _RUNS = (4, 24)

@@ -23,7 +23,7 @@ from weft.graph.patch import Patch, SinkStatement
 from weft.graph.recursion import Eventual, Task
 from weft.graph.scope import Closure, Member, Scope
 from weft.ir.expr import Expr, Lowered, Output, Pool, StateSlot, Update, topological
-from weft.ir.lower import ExprDomain, FilmNames, env_own
+from weft.ir.lower import ExprDomain, FilmNames, ReadAcross, env_own
 from weft.names import StrandRef
 from weft.syntax.ast import Call, Expression, If, Number
 
@@ -195,8 +195,8 @@ def trace(
     tick; what others would keep is evaluated where it is read. Raises WeftError for what cannot be lowered."""
     budget, strands, spec = Budget(), graph.strands(), contexts[subgraph.context]
     pool, films = Pool(budget), FilmNames()
-    owners = {ref: contexts[strands[ref.alone].tied or ""] for ref in subgraph.reads}
-    domain = TracingDomain(pool, spec, owners, images if spec.sweeps_plane else frozenset(), points=False, films=films)
+    across = {ref: ReadAcross.of(strands[ref.alone], contexts) for ref in subgraph.reads}
+    domain = TracingDomain(pool, spec, across, images if spec.sweeps_plane else frozenset(), points=False, films=films)
     domain.own = env_own(domain, Environment(domain, patch.settings, spec.counters, domain.own), spec)
     env = Environment(domain, patch.settings, spec.counters, domain.own)
     elaborator = TracedElaborator(patch, domain, env, budget)
