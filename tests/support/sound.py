@@ -258,6 +258,26 @@ def breaks(samples: Samples, hertz: float, tolerance: float = 1e-4) -> NDArray[n
     return np.flatnonzero(np.abs(missed) > tolerance) + 2
 
 
+COUNTING = "audio(fract(me@beats / 64) / 2 + 0.25, me@abstime / 64)"
+"""On its left, each sample says on which beat it is, and on its right, when it belongs into the performance."""
+
+
+def counted(recording: Samples) -> tuple[Samples, Samples]:
+    """The beats of the samples of a recording of `COUNTING`, and their seconds. Without silence, which there is where
+    the machine stands still, and what is near it, since sound fades in after an interruption."""
+    edge = RATE // 20
+    left, right = np.concatenate([recording[part][edge:-edge] for part in stretches(recording[:, 0], apart=1)]).T
+    return (left - 0.25) * 128, right * 64
+
+
+def tempos(beats: Samples, seconds: Samples) -> Samples:
+    """The tempo from each sample to the next, in beats a minute, to a dozen or so, as samples are not finer. Time may
+    have been left out between two samples, but none is repeated."""
+    steps = np.rint(np.diff(seconds) * RATE)
+    assert steps.min() > 0
+    return np.diff(beats) * 60 * RATE / steps
+
+
 # --- what plays -------------------------------------------------------------------------------------------------------
 
 

@@ -16,7 +16,9 @@ import pytest
 from tests.runtime.sound.hall import compiled
 from tests.support.flaws import watched
 from tests.support.performance import Performance
-from tests.support.sound import RATE, Samples, SoundServer, eventually, hearing, last, read, until_heard
+from tests.support.sound import (
+    COUNTING, RATE, Samples, SoundServer, counted, eventually, hearing, last, read, tempos, until_heard
+)
 from tests.support.together import all_but
 from weft.runtime.compiling.compiler import Compiler
 from weft.runtime.hands.clock import Clock
@@ -205,8 +207,8 @@ class Player:
 
     def until(self, happens: Callable[[], object]) -> None:
         def frame() -> object:
-            tempo = self.clock.tempo
-            if tempo.advance(self.clock.now(), self.sound.ahead):
+            tempo, now = self.clock.tempo, self.clock.now()
+            if tempo.advance(now, self.sound.ahead(now)):
                 self.sound.inform(self.clock, tempo.beats.inputs)
             self.sound.follow(self.clock, {**self.values, **tempo.beats.inputs}, {})
             self.events += self.sound.events()
@@ -290,6 +292,26 @@ def test_a_stream_that_leaves_on_a_beat_plays_until_then_if_the_tempo_changes(
         player.until(lambda: np.isclose(last(file), 0.125, atol=1e-3))
         heard = read(file)[:, 0]
     assert longest_silence(heard) < GAP + watch.stalls.total * RATE
+
+
+def test_another_tempo_begins_behind_what_a_device_far_away_has_been_given(
+    loudspeaker: SoundServer, player: Player, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As wireless loudspeakers are. It is changed where the clock agrees with them."""
+    monkeypatch.setenv("PULSE_LATENCY_MSEC", "400")
+    tempo = player.clock.tempo
+    player.sound.enter(compiled(COUNTING), 0.0, {})
+    player.until(lambda: not player.sound.is_starting)
+    with loudspeaker.recorded(tmp_path / "heard") as file:
+        count = hearing(file)
+        player.until(lambda: count() > RATE // 2)
+        tempo.set(2 * tempo.bpm)
+        player.until(lambda: tempo.beats.start and player.clock.now() > tempo.beats.start + 0.5)
+        beats, seconds = counted(read(file))
+    found = tempos(beats, seconds)
+    assert found.min() > 120 - 20
+    assert found.max() < 240 + 20
+    assert beats[-1] == pytest.approx(tempo.beats.at(seconds[-1]), abs=1e-4)
 
 
 def test_what_plays_follows_the_mouse_whatever_waits_for_a_beat(

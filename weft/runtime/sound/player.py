@@ -283,6 +283,10 @@ class SoundProcess:
 
 # --- streams ----------------------------------------------------------------------------------------------------------
 
+# The most blocks that a stream usually has computed ahead, and the seconds until the sound process knows of another
+# tempo.
+_IN_HAND, _ON_THE_WAY = 4, 0.02
+
 # The keys of messages that are kept for a process that replaces a dead one: what plays, and what waits for its moment.
 _PLAYING, _WAITING = "playing", "waiting"
 
@@ -395,6 +399,15 @@ class Stream(SoundProcess):
         figures = self.latest
         return figures.beat if figures is not None and figures.program == number else None
 
+    def ahead(self, now: float) -> float:
+        """See `Sound.ahead`."""
+        if not self.is_used:
+            return 0.0
+        block, figures = self.options.frames / self.options.rate, self.latest
+        # A device that is far away, such as a wireless one, has been given more. The next block may have begun.
+        begun = 0.0 if figures is None else figures.seconds + 2 * block - now
+        return max(_IN_HAND * block, begun) + _ON_THE_WAY
+
     def is_waiting(self, number: int) -> bool:
         """Whether the program with this number waits for its moment."""
         return self._waits and self._latest is not None and self._latest.number == number
@@ -462,9 +475,6 @@ _TO_LOAD = 10.0
 _TO_OPEN = 15.0
 # Seconds after the end of a fade in which computed samples are still heard.
 _HEARD = 0.5
-
-# The most blocks that a stream has computed ahead, and the seconds until the sound process knows of another tempo.
-_IN_HAND, _ON_THE_WAY = 4, 0.02
 
 # The code of an event: the device cannot be opened while the current stream plays, which then ends first.
 _BUSY = "sound-device-busy"
@@ -735,12 +745,10 @@ class Sound:
         """Whether the first program is not audible yet; False as soon as it is known that there is no device."""
         return self._stream.is_used and not self._stream.is_ready
 
-    @property
-    def ahead(self) -> float:
-        """The number of next seconds that cannot be changed any more, because they are computed, or will be before the
-        sound process learns of another tempo."""
-        options = self._stream.options
-        return _IN_HAND * options.frames / options.rate + _ON_THE_WAY if self._stream.is_used else 0.0
+    def ahead(self, now: float) -> float:
+        """The number of seconds from `now` on that cannot be changed any more, because they are computed, or will be
+        before the sound process learns of another tempo."""
+        return max(self._stream.ahead(now), self._heard.ahead(now))
 
     @property
     def figures(self) -> Figures | None:
