@@ -265,7 +265,8 @@ class OutputStream(SoundStream):
         # PortAudio's clock is one of these two, depending on its version.
         self._clock = self._clock or min((time.monotonic, time.time), key=lambda clock: abs(clock() - asked))
         waited, ahead = self._clock() - asked, times["output_buffer_dac_time"] - asked
-        latency = ahead if 0 < ahead < 1 else self.latency
+        # A device that has no samples yet, or has run out of them, plays the next ones at once.
+        latency = ahead if 0 <= ahead < 1 else self.latency
         self._fill(block, latency, bool(status & _UNDERFLOW), waited if 0 < waited < 1 else 0.0)
         return block, _CONTINUE
 

@@ -183,6 +183,7 @@ class Blocks:
         if self._was_interrupted(heard) and self.sample is not None:
             # It would be late until the player's clock has waited for it, up to a minute.
             self._sounds = False
+            self._heard = _SmoothedClock()
             if controls.restarts == self._restarts:
                 self.sample = max(self.sample, round(controls.now(heard) * self._rate))
         if self.sample is None:
@@ -349,6 +350,7 @@ class SoundServer:
         self._tried = -_AGAIN
         self._is_lost = False
         self._progress = (0, 0.0)
+        self._updated = 0.0
 
     def serve(self) -> None:
         """Plays until the socket is closed, which raises EOFError or OSError."""
@@ -414,11 +416,14 @@ class SoundServer:
                 self._open()
                 self._tried = time.monotonic()
         else:
-            if self._blocks.count != self._progress[0]:
+            # Where this thread has not run, that of the device may not have run either.
+            stood_still = now - self._updated > _STALLED / 2
+            if self._blocks.count != self._progress[0] or stood_still:
                 self._progress = (self._blocks.count, now)
             if not self._stream.is_active or now - self._progress[1] >= _STALLED:
                 words = f'the sound device "{self._stream.device.name}" does not answer any more'
                 self._lose(Diagnostic.of("sound-device-lost", words))
+        self._updated = now
 
     def _opened_devices(self) -> Devices:
         """The devices, for another stream. Raises WeftError."""
