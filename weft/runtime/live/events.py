@@ -19,6 +19,7 @@ from typing import Final, TypeAlias
 
 from weft.backends.base import DeviceLostError, Values, as_array
 from weft.backends.select import Choice
+from weft.backends.waits import MOST_SECONDS
 from weft.errors import Diagnostic, Source, error, event_fields, foremost, visible
 from weft.media.pictures import save_picture
 from weft.media.sampled import header_of
@@ -463,6 +464,20 @@ class Reporter:
             if change.subgraph is None:
                 moved = {"context": change.context, "from": change.origin, "to": change.target}
                 self.events.emit("backend", **moved, reason=change.reason)
+
+    def stands_still(self, seconds: float, device: str) -> None:
+        """Reports that a frame has taken long by now, on a device if one is waited for. May be called from any
+        thread."""
+        words = f"the picture has stood still for {seconds:.0f} seconds"
+        if device:
+            words += f": it waits for {device}. Without an answer, another device draws after {MOST_SECONDS:g} seconds"
+        self.events.emit("stall", state="still", seconds=round(seconds, 3), **({"device": device} if device else {}))
+        self.mention(words)
+
+    def moves_again(self, seconds: float) -> None:
+        """Reports that a frame is done after all, after these seconds."""
+        self.events.emit("stall", state="over", seconds=round(seconds, 3))
+        self.mention(f"the picture moves again after {seconds:.0f} seconds")
 
     def sources(self, problems: Mapping[str, str | None]) -> None:
         """Reports what is wrong with live sources now, by what they are called, once until it changes."""

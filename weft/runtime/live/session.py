@@ -35,6 +35,7 @@ from weft.runtime.hands.tempo import TextTempo
 from weft.runtime.inspect.cost_process import CostQuestion
 from weft.runtime.live.costly_statements import CostlyStatements
 from weft.runtime.live.events import FrameStats, MemoryReports, Reporter, Screenshots, facts_of
+from weft.runtime.live.frame_watch import FrameWatch
 from weft.runtime.live.outlet_pictures import Outlets, Sender
 from weft.runtime.live.pixel_questions import PixelQuestions
 from weft.runtime.live.record import Recorder
@@ -120,6 +121,7 @@ class Session:
         self._worker.next_text = self._next_text
         self._transitions = TransitionScheduler(self.programs, self.policy, self.clock, self.inputs, self.sound)
         self._ticker = Ticker(self.loader, self.clock, self.inputs, self.sound, self.reporter, self.threads)
+        self._frame_watch = FrameWatch(self.reporter, self.programs)
         self._screenshots = Screenshots(self._base, self.reporter, self.text_over)
         self._outlets = Outlets(self.reporter, self.sound, self.stream_keys)
         self._recorder = Recorder(self.reporter, self.sound, self._base, self.record, self.text_over)
@@ -201,13 +203,9 @@ class Session:
 
     def close(self) -> None:
         """Ends the processes and threads of the session. May be called twice."""
-        self.remote.close()
-        self._pointed.close()
-        self._costly.close()
-        self._saves.close()
-        self._worker.close()
-        self.sound.close()
-        self.inputs.close()
+        self._frame_watch.close()
+        for part in (self.remote, self._pointed, self._costly, self._saves, self._worker, self.sound, self.inputs):
+            part.close()
         if self.link is not None:
             self.link.close()
         for sender in self.senders.values():
@@ -536,7 +534,8 @@ class Session:
             self._text.show(self.reporter.notices.problems, self._screen, self._recorder, self._screenshots)
             self._pointed.follow(self._screen, self._entered, self._ticker.env)
             self._worker.keep_off()
-            self._frame()
+            with self._frame_watch:
+                self._frame()
             self._recorder.follow(self._picture, self.clock, *self._recorded)
             if (running := self.programs.running) is not None:
                 folder = Path(running.compiled.file).parent
