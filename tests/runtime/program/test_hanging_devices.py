@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -16,6 +17,7 @@ from tests.support.compute import opencl, wgpu
 from tests.support.gl import Graphics, graphics
 from weft.backends.base import DeviceLostError, Env, as_array
 from weft.backends.card import CardBackend
+from weft.backends.compute.interface import ComputeError
 from weft.backends.gl.egl import Egl
 from weft.backends.opencl.backend import ClVisual
 from weft.backends.registry import load_registry
@@ -161,6 +163,19 @@ def test_numbers_continue_though_images_are_lost(playing: Callable[[str], Playin
     shown = levels(found, range(3, 8))
     assert shown == {number: 4 + 4 * number for number in shown}
     assert running(found.loader, found.loaded) == "native"
+
+
+@pytest.mark.parametrize("playing", ["wgpu", "opencl"], indirect=True)
+def test_what_was_read_before_is_there_though_the_device_hangs(playing: Callable[[str], Playing]) -> None:
+    found = playing(COUNTING)
+    device = found.backend.device()[0]
+    arrivals = [device.read(device.allocate(4)) for _ in range(3)]
+    device.wait()
+    found.hang()
+    time.sleep(SECONDS)  # a library that waits for it in a thread of its own does so by now
+    assert [len(arrival()) for arrival in arrivals] == [4, 4, 4]
+    with pytest.raises(ComputeError, match="has not answered"):
+        device.wait()
 
 
 @pytest.mark.usefixtures("opencl")
