@@ -297,7 +297,7 @@ LOST = {
     ),
     "what is computed along an axis elsewhere": (
         f"{PLAYED_SUM}display(t@v)\ncompute(t@v(cach@k ~ 3))",
-        "s@v", "cach@k", "map cach@k where s@v",
+        "t@v", "cach@k", "map cach@k where t@v",
     ),
 }  # fmt: skip
 
@@ -321,6 +321,12 @@ FOUND = {
     "a number": f"{TURN}compute(s@v)",
     "another coordinate": "s<v> = phasor(2) * me@x\naudio(s@v)\ncompute(s@v(me@y ~ 0.2, me@channel ~ 1))",
     "a place that is mapped": "s<v> = phasor(2) * (me@x + me@y)(me@x ~ 0.5, me@y ~ me@time)\naudio(s@v)\ndisplay(s@v)",
+    "the past of something else": f"{PLAYED_SUM}display(t@v)\ncompute(t@v + cach@v(cach@k ~ 3))",
+    "what a picture makes of a sound": (
+        f"{TURN}t<v> = prev(t@v) * 0.5 + me@x + s@v(me@time ~ me@time - 1)\ndisplay(t@v)\n"
+        "compute(t@v(me@x ~ 0.2), s@v(me@time ~ me@time - me@x, me@channel ~ me@channel))\n"
+        "audio(t@v(me@x ~ 0.5, me@y ~ 0.5, me@channel ~ 0))"
+    ),
     "the channel that a sound maps": f"{CHANNELS}audio(w@v(me@x ~ 0.5, me@y ~ 0.5, me@channel ~ 0))",
 }
 

@@ -39,6 +39,11 @@ PATCHES = {
     "several places of one strand": "t<v> = max(me@x * fract(me@frame / 5), prev(t@v) * 0.8)\ndisplay(t@v)\n"
                                     "display(t@v(me@x ~ me@y, me@y ~ 0.5), t@v(me@x ~ 1 - me@y, me@y ~ 0.5), "
                                     't@v(me@x ~ me@y * me@y), to: "twice")',
+    "a channel in another window": "t<v> = prev(t@v) * 0.5 + me@x * 0.2 + me@channel * 0.1\n"
+                                   "display(t@v)\ncompute(t@v(me@channel ~ 2))\n"
+                                   "display(t@v(me@channel ~ me@y * 3), t@v(me@channel ~ 1, me@x ~ 0.3), t@v, "
+                                   'to: "twice")\npast<v> = t@v(me@channel ~ 1, me@x ~ 0.5, me@y ~ 0.5)\n'
+                                   "audio(sin(phasor(200 + 300 * past@v) * tau) * 0.2)",
     "numbers": "n<v> = prev(n@v) + 0.01\ncompute(n@v, me@time)\ndisplay(n@v, me@x, 0)",
     "a sound": "audio(sin(me@time * 440 * tau) * 0.3 + phasor(3) * 0.1)",
     "sides of a sound": "p<v> = phasor(220)\naudio(p@v * 0.5 - 0.2, prev(p@v) * 0.3)",

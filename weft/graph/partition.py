@@ -148,9 +148,7 @@ def partition(graph: RenderGraph, contexts: ContextTable) -> RenderGraph:
     exposed = {ref for s in subgraphs for ref in s.reads} | graph.heard.keys()
     read: dict[StrandRef, list[StrandRef]] = {}
     for ref in sorted(exposed):
-        # What a stream has played is kept at its own axes alone, which readers are told.
-        if not ref.axes or not contexts[units.context[ref.alone]].streams:
-            read.setdefault(ref.alone, []).append(ref)
+        read.setdefault(ref.alone, []).append(ref)
     subgraphs = [replace(s, exposes=tuple(r for each in s.tied for r in read.get(each, ()))) for s in subgraphs]
     return replace(graph, subgraphs=tuple(_ordered(subgraphs)))
 
@@ -285,6 +283,7 @@ def _along_axes(subgraphs: Sequence[Subgraph], graph: RenderGraph, contexts: Con
     """The subgraphs, with what each reads along the axes that it maps. A strand on which such a map may have an effect
     is read both along them and at its own."""
     strands = graph.strands()
+    axes_of = _axes_of_tied(strands, contexts)
     home = {ref: subgraph.name for subgraph in subgraphs for ref in subgraph.tied}
     maps: dict[str, set[StrandRef]] = {subgraph.name: set() for subgraph in subgraphs}
     for subgraph in subgraphs:
@@ -298,7 +297,7 @@ def _along_axes(subgraphs: Sequence[Subgraph], graph: RenderGraph, contexts: Con
     while waiting:
         name, subgraph = waiting.popitem()
         for ref in subgraph.reads:
-            found = maps[name].intersection(_axes(strands[ref], contexts))
+            found = maps[name] & axes_of[ref]
             along[name, ref] = tuple(sorted(found))
             # What is evaluated along them may read others along them.
             if not found <= maps[home[ref]]:
@@ -310,12 +309,25 @@ def _along_axes(subgraphs: Sequence[Subgraph], graph: RenderGraph, contexts: Con
     ]
 
 
-def _axes(strand: Strand, contexts: ContextTable) -> Iterable[StrandRef]:
-    """The axes along which others may read a tied strand."""
-    owner = contexts[strand.tied or ""]
-    yield from strand.axes
-    if not owner.streams:
-        yield from (base_axis(name) for name in strand.over if name not in owner.read_over)
+def _axes_of_tied(strands: Mapping[StrandRef, Strand], contexts: ContextTable) -> Mapping[StrandRef, set[StrandRef]]:
+    """The axes along which others may read each tied strand, base coordinates included. What a stream has played is
+    along none, and so is what is made of it in another context."""
+
+    def beyond(strand: Strand) -> set[StrandRef]:
+        spec = contexts[strand.tied or ""]
+        return {*strand.axes, *(base_axis(name) for name in strand.over if name not in spec.read_over)}
+
+    played = {ref: s for ref, s in strands.items() if s.tied and contexts[s.tied].streams}
+    # Others find the earlier values of a cache itself in what was played (`state.py: played_cache`).
+    lost = {ref: {axis for axis in beyond(s) if axis.instance != ref.instance} for ref, s in played.items()}
+    made_of = {ref: [edge.source for edge in s.reads if not edge.weak and edge.source in strands]
+               for ref, s in strands.items() if ref not in played}  # fmt: skip
+    found: dict[StrandRef, set[StrandRef]] = {}
+    for ref, strand in strands.items():
+        if strand.tied:
+            reached = reachable([ref], made_of) & played.keys() if lost else ()
+            found[ref] = set() if ref in played else beyond(strand).difference(*(lost[each] for each in reached))
+    return found
 
 
 def _borrowed(group: list[Unit], name: str, of_unit: Mapping[Unit, str], units: _Units) -> list[StrandRef]:

@@ -119,8 +119,9 @@ class KeptLowering:
         self._kept = edit.kept if self._kept is None else self._kept & edit.kept
         self.pool.reopen(budget)
         strands = graph.strands() if subgraph.reads else {}
-        owners = {ref: (strands[ref.alone].tied, strands[ref.alone].over) for ref in subgraph.reads}
-        made_for = subgraph.context, owners, frozenset(image.key for image in graph.images)
+        read = {ref: strands[ref.alone] for ref in subgraph.reads}
+        across = {ref: (strand.tied, strand.reason, strand.over, strand.axes) for ref, strand in read.items()}
+        made_for = subgraph.context, across, frozenset(image.key for image in graph.images)
         self.current = None
         if made_for != self.made_for:
             self._forget()
@@ -337,12 +338,13 @@ class ExprLoop:
 @dataclass(frozen=True, slots=True)
 class ReadAcross:
     """A strand that another context computes: the context, why it is that, and the base coordinates on which the strand
-    depends and at which others cannot read it as they can at those of `ContextSpec.read_over`."""
+    depends and at which others cannot read it as they can at those of `ContextSpec.read_over`; and its further axes."""
 
     owner: ContextSpec
     reason: str
     remembers: bool
     over: tuple[str, ...]
+    axes: frozenset[str]
 
     @classmethod
     def of(cls, strand: Strand, contexts: ContextTable) -> ReadAcross:
@@ -350,7 +352,8 @@ class ReadAcross:
         over = tuple([name for name in strand.over if name not in owner.read_over])
         remembers = bool(strand.slots)
         is_number = remembers and not owner.sweeps_plane
-        return cls(owner, "it remembers" if is_number else strand.reason or "", remembers, over)
+        return cls(owner, "it remembers" if is_number else strand.reason or "", remembers, over,
+                   frozenset(map(str, strand.axes)))  # fmt: skip
 
 
 @dataclass
@@ -518,20 +521,18 @@ class ExprDomain:
         if across is None:
             return None
         owner = across.owner
-        mapped = {str(axis): value for axis, value in at.axes}
-        lost = [name for name in across.over if self._is_lost(name, at, owner)]
-        for name in lost:
-            is_own = at.base(name) is self.own.base(name)
-            if owner.streams or (self.spec.streams and is_own):
-                raise _lost_coordinate(ref, name, across, is_own, span)
-        along = self._along.get(ref)
-        if along is not None and (lost or not mapped.keys().isdisjoint(along.axes)):
-            ref = along
+        mapped = {str(axis): value for axis, value in at.axes if str(axis) in across.axes}
+        moved = [*mapped, *(str(base_axis(name)) for name in across.over if self._is_moved(name, at, owner))]
+        if moved:
+            along = self._along.get(ref)
+            ways = () if along is None else along.axes
+            for axis in moved:
+                name = axis.removeprefix(str(base_axis("")))
+                is_own = name != axis and at.base(name) is self.own.base(name)
+                if axis not in ways or (self.spec.streams and is_own):
+                    raise _lost_coordinate(ref, axis, across, is_own, span)
+            ref = along or ref
             mapped |= {str(base_axis(name)): at.base(name) for name in across.over}
-        if ref.axes and owner.streams:
-            axis = next(axis for axis in ref.axes if axis in mapped)
-            raise error("lost-coordinate", f"{ref.short} is computed in {owner.name}, where a map of {axis} does "
-                        "not reach it", span, f"map {axis} where {ref.short} is made")  # fmt: skip
         if "abstime" not in owner.read_over and at.abstime is not self.own.abstime:
             raise error(
                 "cannot-read-across",
@@ -542,11 +543,11 @@ class ExprDomain:
         axes = (mapped.get(axis) or self.const(0.0) for axis in ref.axes)
         return self.pool.make("strand", (*place, *axes), ref, span)
 
-    def _is_lost(self, name: str, at: Coordinates[Expr], owner: ContextSpec) -> bool:
+    def _is_moved(self, name: str, at: Coordinates[Expr], owner: ContextSpec) -> bool:
         """Whether a base coordinate has another value where a strand is read than where its owner computes it."""
         here = at.base(name)
         if not owner.streams:
-            return owner.sweep_of(name) != "once" or here is not self.const(_STANDSTILL[name])
+            return owner.sweep_of(name) != "once" or self.constant(here) != _STANDSTILL[name]
         # What was played has coordinates of its own, and so has each number that is read of it. A picture is a
         # function of its place, unless it shows what was played by the time.
         return here is not self.own.base(name) or (
@@ -554,19 +555,22 @@ class ExprDomain:
         )
 
 
-def _lost_coordinate(ref: StrandRef, name: str, across: ReadAcross, is_own: bool, span: Span) -> WeftError:
-    """The error for a strand that depends on a coordinate which does not reach its owner."""
+def _lost_coordinate(ref: StrandRef, axis: str, across: ReadAcross, is_own: bool, span: Span) -> WeftError:
+    """The error for a strand that depends on a coordinate or an axis which does not reach its owner."""
     owner = across.owner
+    name = axis.removeprefix(str(base_axis("")))
+    if name == axis:
+        words = f"{ref.short} is computed in {owner.name}, where a map of {axis} does not reach it"
+        return error("lost-coordinate", words, span, f"map {axis} where {ref.short} is made")
+    because = f"{ref.short} is computed in {owner.name}, because {across.reason}"
     if not owner.streams:
-        words = f"{ref.short} is computed in {owner.name}, because {across.reason}, and me@{name} is the same there"
-        hint = f"{ref.short}(me@{name} ~ {_STANDSTILL[name]:g}) is read where me@{name} has this value"
-        return error("lost-coordinate", words, span, hint)
-    what = f"it has a me@{name} of its own" if is_own else f"a map of me@{name} does not reach it"
-    words = f"{ref.short} is computed in {owner.name}, because {across.reason}, where {what}"
+        hint = f"{ref.short}({axis} ~ {_STANDSTILL[name]:g}) is read where {axis} has this value"
+        return error("lost-coordinate", f"{because}, and {axis} is the same there", span, hint)
+    what = f"it has a {axis} of its own" if is_own else f"a map of {axis} does not reach it"
     example = "p = phasor(1), p" if across.remembers else "mic()::m<l>, m@l"
     part = "remembers" if across.remembers else "is heard"
-    hint = f"give what {part} a name of its own: after {example} * me@{name} is computed here"
-    return error("lost-coordinate", words, span, hint)
+    hint = f"give what {part} a name of its own: after {example} * {axis} is computed here"
+    return error("lost-coordinate", f"{because}, where {what}", span, hint)
 
 
 # --- the inputs of a context that streams ---

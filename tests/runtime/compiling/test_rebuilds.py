@@ -464,8 +464,9 @@ def test_what_is_read_along_an_axis_is_found_anew() -> None:
         "base<v> = me@absframe + me@x\ncache(base, 5)::cach<v>\nother<v> = me@x * {}\ncache(other, 3)::more<v>\n"
         "made<v> = prev(made@v) * 0.5 + {}\nu = made * 2\ndisplay(made)\ncompute({})\n"
     )
-    read = ("u", "u(cach@k ~ 2)", "u(more@k ~ 1)", "u(more@k ~ cach@k)(cach@k ~ 2)", "u")
-    made = ("cach@v", "cach@v * 2", "cach@v + more@v", "cach@v(cach@k ~ 1) + more@v", "me@x", "prev(cach@v)")
+    read = ("u", "u(cach@k ~ 2)", "u(more@k ~ 1)", "u(more@k ~ cach@k)(cach@k ~ 2)", "u(me@channel ~ 1)", "u")
+    made = ("cach@v", "cach@v * 2", "cach@v + more@v", "cach@v(cach@k ~ 1) + more@v", "me@x", "prev(cach@v)",
+            "me@channel + 1")  # fmt: skip
     check_texts(text.format(n, m, r) for n, (m, r) in enumerate((m, r) for m in made for r in read))
     check_texts(text.format(2, m, r) for r in read for m in made)
 

@@ -110,7 +110,7 @@ def test_off_stage_what_is_beyond_single_precision_is_infinite_without_a_warning
 
 HEARS_ANOTHER = (
     "n<v> = prev(n@v) + 1{own}\nshown<v> = prev(shown@v) * 0 + n@v + 0 * me@x\n"
-    "sum<v> = prev(sum@v) + n@v + 0 * shown@v(me@x ~ 0.5, me@y ~ 0.5)\n"
+    "sum<v> = prev(sum@v) + n@v + 0 * shown@v(me@x ~ 0.5, me@y ~ 0.5, me@channel ~ 0)\n"
     "audio(sum@v / 65536)\ndisplay(shown@v)\n"
 )
 

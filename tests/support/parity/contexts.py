@@ -80,6 +80,7 @@ class Ensemble(Author):
             piece = self.fitted(self.expression(around, 2), UNIT)
             turn = self.pick((
                 f"mix({piece.text}, prev({name}@v), 0.5)", f"hold({piece.text}, {self.trigger(piece)})",
+                f"mix(prev({name}@v), {piece.text}, (me@channel + 1) / 3)",
                 f"phasor({piece.text} * 3)", f"fract(prev({name}@v) + {piece.text} * 0.3)",
                 f"delay({piece.text}, 2, 3)", f"({piece.text} * 1000003) % 7 / 7",
             ))  # fmt: skip
@@ -108,6 +109,8 @@ class Ensemble(Author):
         voice = self.pick(self.voices[:-1] or self.voices)
         if self.axes and self.chance(0.6):
             voice = self.earlier(voice, around, anywhere)
+        if self.chance(0.2):
+            voice = replace(voice, text=f"{voice.text}(me@channel ~ {self.pick(('1', 'mouse@x * 3'))})")
         if not anywhere:
             return self.placed(voice)
         if self.chance(0.5):
