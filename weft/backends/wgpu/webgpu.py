@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -35,6 +35,20 @@ class Fence(NamedTuple):
     wait: Callable[[], Any]
 
 
+class _NoThread:
+    """Stands for the thread in which the library waits for a device. Its waits have no end, and whoever asks for more
+    work meanwhile waits with it. Here, who waits asks the device."""
+
+    def get_token(self) -> _NoThread:
+        return self
+
+    def set_done(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+
 class WgpuDevice(RemoteDevice):
     """A device. Its memory is used as its own, even where the processor shares it."""
 
@@ -47,6 +61,9 @@ class WgpuDevice(RemoteDevice):
         with failing(f"the device {index} cannot be opened"):
             adapter = adapters.found()[index]
             self.own = adapter.request_device_sync(required_limits={name: adapter.limits[name] for name in _LIMITS})
+        self.own._poller.stop()
+        self.own._poller = _NoThread()
+        self.waits.is_processor = adapter.info["adapter_type"] == "CPU"
         self._largest = min(self.own.limits[name] for name in _LIMITS[1:])
         usage = self.gpu.BufferUsage
         self._usage = usage.STORAGE | usage.UNIFORM | usage.COPY_SRC | usage.COPY_DST
@@ -143,14 +160,20 @@ class WgpuDevice(RemoteDevice):
         return fetch
 
     def _submit(self, encoder: Any) -> None:
-        # While the library waits for a reading, in a thread of its own, it lets nobody submit, and that has no end.
+        # A driver may take more work only when it has done what it has, and that has no end.
         if self._last is not None:
             self._wait_for(self._last)
         self.own.queue.submit([encoder.finish()])
 
     def _wait_for(self, promise: Any) -> None:
         """Waits for a reading, as `sync_wait` does, but with an end."""
-        self.waits.within(promise._thread_event.wait)
+        self.waits.until(partial(self._is_over, promise._thread_event))
+
+    def _is_over(self, known: Any) -> bool:
+        """Whether it is known that a reading has come, or cannot. Asks the device, which hands over all that has."""
+        if not known.is_set():
+            self.own._poll()
+        return bool(known.is_set())
 
     def compile(self, text: str, entry: str) -> Any:
         seen = {"visibility": self.gpu.ShaderStage.COMPUTE}

@@ -103,6 +103,9 @@ fn on_wall(seen: OnWall) -> @location(0) vec4f {
 _LINEAR = "-srgb"
 _READ_BACK = "rgba8unorm"
 
+# The rows of a texture are copied to places that are so many bytes apart, or a multiple.
+_ROW = 256
+
 
 class WgpuSurface:
     """The inside of a window, as `GlSurface` is with OpenGL. It belongs to the thread of its window."""
@@ -213,9 +216,12 @@ class WgpuSurface:
             usage = gpu.TextureUsage.RENDER_ATTACHMENT | gpu.TextureUsage.COPY_SRC
             texture = own.create_texture(size=(width, height, 1), format=_READ_BACK, usage=usage)
             self._paint(texture, _READ_BACK, frame, labels)
-            rows = {"bytes_per_row": 4 * width, "rows_per_image": height}
-            found = own.queue.read_texture({"texture": texture}, rows, (width, height, 1))
-        return np.frombuffer(found, np.uint8).reshape(height, width, 4).copy()
+            stride = -(-4 * width // _ROW) * _ROW
+            pixels, encoder = self._device.allocate(stride * height), own.create_command_encoder()
+            rows = {"buffer": pixels, "bytes_per_row": stride, "rows_per_image": height}
+            encoder.copy_texture_to_buffer({"texture": texture}, rows, (width, height, 1))
+            found = self._device.read(pixels, encoder=encoder)()
+        return found.reshape(height, stride)[:, : 4 * width].reshape(height, width, 4)
 
     def close(self) -> None:
         """Gives the surface back, which has to be done before the window is gone."""
