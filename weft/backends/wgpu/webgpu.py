@@ -36,8 +36,8 @@ class Fence(NamedTuple):
 
 
 class _NoThread:
-    """Stands for the thread in which the library waits for a device. Its waits have no end, and whoever asks for more
-    work meanwhile waits with it. Here, who waits asks the device."""
+    """Stands for the thread in which the library waits for a device. Its waits have no end, and a thread that gives the
+    device work meanwhile waits with it. Here, who waits asks the device."""
 
     def get_token(self) -> _NoThread:
         return self

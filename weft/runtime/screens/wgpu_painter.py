@@ -103,7 +103,7 @@ fn on_wall(seen: OnWall) -> @location(0) vec4f {
 _LINEAR = "-srgb"
 _READ_BACK = "rgba8unorm"
 
-# The rows of a texture are copied to places that are so many bytes apart, or a multiple.
+# The rows of a texture are copied to places that are a multiple of this many bytes apart.
 _ROW = 256
 
 
