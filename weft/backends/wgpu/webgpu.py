@@ -121,8 +121,6 @@ class WgpuDevice(RemoteDevice):
         mapped = self._mapped(buffer, start, into, encoder)
 
         def fetch() -> Bytes:
-            # The buffer is freed with the last that knows it. To destroy it would wait, without an end, for any reading
-            # for which the library waits in its own thread.
             return mapped()[:wanted].copy()
 
         return fetch
