@@ -65,6 +65,11 @@ class Beats(NamedTuple):
         """The beats with another tempo from a time on, which is not before the last change."""
         return Beats(self.at(start), start, self.bpm_at(start), bpm)
 
+    def followed_by(self, beats: Beats, since: float) -> Beats:
+        """Those that follow these. What is before the time `since` does not change any more: a change before it comes
+        too late, and takes place then."""
+        return beats._replace(then=self.at(since), start=since) if beats.start < since else beats
+
 
 def reads_beats(uniforms: Collection[str]) -> bool:
     """Whether a kernel with these uniforms reads the beats, or the tempo."""

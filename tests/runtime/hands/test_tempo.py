@@ -154,3 +154,21 @@ def test_a_tempo_stays_in_its_range() -> None:
     assert tempo.bpm == 10000
     tempo.follow(0.0, 0.0, 0.0, "midi")
     assert tempo.bpm == pytest.approx(0.1)
+
+
+def test_a_beat_that_was_tapped_is_met_though_the_sound_learns_of_it_too_late() -> None:
+    tempo = Tempo(120)
+    played(tempo, 0, 3)
+    taps = [1.1, 1.7, 2.3, 2.9]
+    for tap in taps:
+        tempo.tap(tap)
+    before = tempo.beats
+    assert tempo.advance(3, AHEAD)
+    planned = tempo.beats
+    assert planned.start < 3.5
+    heard = before.at(3.7), 3.7
+    tempo.advance(3.6, AHEAD, heard)
+    assert tempo.beats == planned._replace(then=heard[0], start=heard[1])
+    frames = played(tempo, 3.6, 12)
+    assert tempos(frames)[-1] == pytest.approx(100)
+    assert apart(tempo, taps[-1] + 6) == pytest.approx(0, abs=1e-3)

@@ -11,7 +11,7 @@ from tests.runtime.sound.hall import BLOCK, RATE, Samples, compiled
 from weft.beats import Beats
 from weft.runtime.program.program import Setup
 from weft.runtime.sound.microphone import Microphones
-from weft.runtime.sound.renderer import Entry, Play, Player, ProgramFailure, SoundOptions
+from weft.runtime.sound.renderer import BeatFigures, Play, Player, ProgramFailure, SoundOptions
 from weft.runtime.sound.shared import Controls, ControlsWriter, Rings, SharedMemory
 
 FUSE, SLOW = (Path(__file__).parents[2] / "plugins" / name for name in ("fuse", "slow"))
@@ -26,8 +26,8 @@ class Room:
         sound = SoundOptions(None, RATE, 2, BLOCK)
         self._written, self._controls = ControlsWriter(controls), Controls(controls.bytes)
         self.player = Player(sound, self._controls, Rings(rings.bytes), Microphones(RATE, BLOCK))
-        self.entry: Entry | None = None
-        """What the last block says of a program that waits for a beat."""
+        self.beats = BeatFigures()
+        """What the last block says of beats."""
         self._setup = Setup("sound.weft", backend)
         self._number = 0
         self._played = 0
@@ -57,7 +57,7 @@ class Room:
         out = np.full((blocks, BLOCK, 2), np.nan, np.float32)
         for block in out:
             self._played += BLOCK
-            self.entry = self.player.render(block, (self._played - BLOCK) / RATE)
+            self.beats = self.player.render(block, (self._played - BLOCK) / RATE)
         return out[:, :, 0].reshape(-1)
 
 
@@ -98,12 +98,12 @@ def test_what_waits_for_a_beat_enters_on_the_next_that_is_not_computed_yet() -> 
     room = waiting()
     heard = room.play()
     # It is said before it is heard.
-    assert room.entry == (2, 2)
+    assert room.beats[:2] == (2, 2)
     heard = np.concatenate([heard, room.play(3)])
     enters = 2 * SAMPLES - 4 * BLOCK
     assert (heard[:enters] == 0.25).all()
     assert (heard[enters:] == 0.5).all()
-    assert room.entry == (2, 2)
+    assert room.beats[:2] == (2, 2)
 
 
 def test_what_is_held_enters_on_a_beat_when_it_is_said_to() -> None:
@@ -130,12 +130,34 @@ def test_what_waits_for_a_beat_goes_by_the_tempo_then() -> None:
     assert (heard[enters:] == 0.5).all()
 
 
+def test_a_tempo_that_comes_too_late_begins_where_the_sound_is() -> None:
+    room = Room()
+    room.count(EACH)
+    room.enter("audio(me@beats / 64)")
+    heard = room.play(4)
+    late = EACH.changed(2.5 * BLOCK / RATE, 2 * EACH.bpm)
+    room.count(late)
+    heard = np.concatenate([heard, room.play(2)])
+    moments = np.arange(6 * BLOCK) / RATE
+    taken = EACH.changed(4 * BLOCK / RATE, 2 * EACH.bpm)
+    assert heard * 64 == pytest.approx(np.array([taken.at(moment) for moment in moments]), abs=1e-4)
+    assert room.beats[2:] == (taken.then, taken.start)
+    # The player counts so, too, and then in time.
+    next = taken.changed(9 * BLOCK / RATE, EACH.bpm)
+    for beats in (taken, next):
+        room.count(beats)
+        heard = room.play(2) * 64
+        assert room.beats[2:] == (beats.then, beats.start)
+    moments = np.arange(8 * BLOCK, 10 * BLOCK) / RATE
+    assert heard == pytest.approx(np.array([next.at(moment) for moment in moments]), abs=1e-4)
+
+
 def test_what_waits_for_a_beat_waits_for_another_after_a_restart() -> None:
     room = waiting()
     room.play()
     room.restart()
     assert (room.play() == 0.5).all()
-    assert room.entry == (2, 0)
+    assert room.beats[:2] == (2, 0)
 
 
 def test_what_waits_does_not_enter_while_another_is_loaded_in_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +166,7 @@ def test_what_waits_does_not_enter_while_another_is_loaded_in_its_place(monkeypa
 
     def meanwhile() -> None:
         nonlocal heard
-        heard = room.play(4) if room.entry == (2, 1) else heard
+        heard = room.play(4) if room.beats[:2] == (2, 1) else heard
 
     monkeypatch.setattr("weft_slow.Slow.wait", staticmethod(meanwhile))
     room.count(EACH)
@@ -250,7 +272,7 @@ def test_with_nothing_before_another_takes_its_place_on_its_beat(fused: Room, is
         with pytest.raises(ProgramFailure):
             fused.play()
     heard = fused.play(3)
-    assert fused.entry == (number, 1)
+    assert fused.beats[:2] == (number, 1)
     enters = SAMPLES - 2 * BLOCK
     assert not heard[:enters].any()
     assert heard[-1] > 0.2

@@ -204,11 +204,15 @@ class Player:
         self.sound = Sound(Setup("patch.weft"), SoundOptions(frames=frames))
         self.events: list[SoundEvent] = []
         self.values: dict[str, float] = {}
+        self.is_late = False
+        """Whether a frame is held up before it tells another tempo, for longer than that is planned ahead."""
 
     def until(self, happens: Callable[[], object]) -> None:
         def frame() -> object:
             tempo, now = self.clock.tempo, self.clock.now()
-            if tempo.advance(now, self.sound.ahead(now)):
+            if tempo.advance(now, self.sound.ahead(now), self.sound.changed):
+                while self.is_late and self.clock.now() < tempo.beats.start + 0.2:
+                    time.sleep(0.01)
                 self.sound.inform(self.clock, tempo.beats.inputs)
             self.sound.follow(self.clock, {**self.values, **tempo.beats.inputs}, {})
             self.events += self.sound.events()
@@ -312,6 +316,26 @@ def test_another_tempo_begins_behind_what_a_device_far_away_has_been_given(
     found = tempos(beats, seconds)
     assert found.min() > 120 - 20
     assert found.max() < 240 + 20
+    assert beats[-1] == pytest.approx(tempo.beats.at(seconds[-1]), abs=1e-4)
+
+
+def test_another_tempo_that_comes_too_late_begins_where_the_sound_is_by_then(
+    loudspeaker: SoundServer, player: Player, tmp_path: Path
+) -> None:
+    tempo = player.clock.tempo
+    player.sound.enter(compiled(COUNTING), 0.0, {})
+    player.until(lambda: not player.sound.is_starting)
+    with loudspeaker.recorded(tmp_path / "heard") as file:
+        count = hearing(file)
+        player.until(lambda: count() > RATE // 2)
+        tempo.set(2 * tempo.bpm)
+        player.is_late = True
+        player.until(lambda: tempo.beats.start and player.clock.now() > tempo.beats.start + 0.5)
+        beats, seconds = counted(read(file))
+    found = tempos(beats, seconds)
+    assert found.min() > 120 - 20
+    assert found.max() < 240 + 20
+    # The picture counts so, too.
     assert beats[-1] == pytest.approx(tempo.beats.at(seconds[-1]), abs=1e-4)
 
 

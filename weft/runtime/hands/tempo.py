@@ -63,6 +63,8 @@ class Tempo:
         self._bpm = bpm
         self._goal: _Goal | None = None
         """The goal for which no change is planned yet."""
+        self._aimed: _Goal | None = None
+        """The goal that was set last."""
         self._planned: deque[tuple[float, float]] = deque()
         """The next changes, each with its time and its tempo."""
         self._taps: deque[float] = deque(maxlen=_MOST_INTERVALS + 1)
@@ -123,10 +125,15 @@ class Tempo:
             if not (is_same or self._is_under_way(bpm)):
                 self._aim(_Goal(bpm, moment, own + apart), source)
 
-    def advance(self, now: float, ahead: float) -> bool:
-        """Plans changes; for the thread that draws, once a frame. Sounds are known `ahead` seconds from `now` on.
-        Returns whether the `beats` have changed, which the sound has to know at once."""
+    def advance(self, now: float, ahead: float, heard: tuple[float, float] | None = None) -> bool:
+        """Plans changes; for the thread that draws, once a frame. Sounds are known `ahead` seconds from `now` on. The
+        last change is `heard` at another time than planned if the sound learned of it too late: after how many beats,
+        and when. Returns whether the `beats` have changed, which the sound has to know at once."""
         with self._lock:
+            if heard is not None and heard[1] > self.beats.start:
+                self.beats = self.beats._replace(then=heard[0], start=heard[1])
+                # What is planned next would miss it.
+                self._goal = self._aimed
             beats, earliest = self.beats, now + ahead
             # Only the last change is known, so the next one has to wait until it has taken place.
             if now < beats.start:
@@ -141,7 +148,7 @@ class Tempo:
             return True
 
     def _aim(self, goal: _Goal, source: str) -> None:
-        self._goal = goal
+        self._goal = self._aimed = goal
         self._bpm, self.source = goal.bpm, source
 
     def _plan(self, goal: _Goal, beats: Beats, earliest: float) -> None:
@@ -164,7 +171,7 @@ class Tempo:
 
     def _forget(self) -> None:
         self.beats = Beats.steady(self._bpm)
-        self._goal = None
+        self._goal = self._aimed = None
         self._planned.clear()
         self._taps.clear()
 

@@ -494,7 +494,7 @@ class Session:
         if self.link is not None and not self.clock.paused and self.link.follow(now):
             count = self.link.peers
             self.reporter.mention(f"Link: {count or 'no'} other program{'s' * (count != 1)}")
-        if tempo.advance(now, self.sound.ahead(now)):
+        if tempo.advance(now, self.sound.ahead(now), self.sound.changed):
             self.sound.inform(self.clock, tempo.beats.inputs)
         self.reporter.tempo(tempo.bpm, tempo.source)
 

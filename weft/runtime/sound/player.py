@@ -751,6 +751,14 @@ class Sound:
         return max(self._stream.ahead(now), self._heard.ahead(now))
 
     @property
+    def changed(self) -> tuple[float, float] | None:
+        """The beats until the last change of the tempo, and its time, as it is heard; None if that is not known."""
+        figures = self._heard.latest if self._heard.is_used else None
+        if figures is None or figures.restarts != self._restarts:
+            return None
+        return figures.beats_then, figures.beats_start
+
+    @property
     def figures(self) -> Figures | None:
         """Figures about the latest block; None if nothing was played."""
         figures = self._heard.figures if self._heard.is_used else None

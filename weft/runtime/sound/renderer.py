@@ -89,12 +89,22 @@ class Entry(NamedTuple):
     beat: float
 
 
+class BeatFigures(NamedTuple):
+    """The entry of the last program that waits for a beat, or has waited for one, and the last change of the tempo: the
+    beats until then, and its time."""
+
+    number: int = 0
+    beat: float = 0.0
+    beats_then: float = 0.0
+    beats_start: float = 0.0
+
+
 class Renderer(Protocol):
     """Fills blocks of sound, one after another, with the latest program that it was given."""
 
-    def render(self, out: NDArray[np.float32], seconds: float) -> Entry | None:
-        """Fills a block, [frames, channels], whose first sample is at `seconds` of the performance. Returns the entry
-        of the last program that waits for a beat, or has waited for one.
+    def render(self, out: NDArray[np.float32], seconds: float) -> BeatFigures | None:
+        """Fills a block, [frames, channels], whose first sample is at `seconds` of the performance. Returns what is
+        known of its beats, if there are any.
 
         The thread of the sound device calls it: it allocates little, takes no lock and writes no file. The controls
         have been refreshed before. If it raises, the block is silent.
@@ -173,7 +183,9 @@ class Player:
         self._newest = 0
         """The number of the last program that was sent to play, which may still be loaded."""
         self._entry: Entry | None = None
-        """See `render`."""
+        """That of the last program that waits for a beat, or has waited for one since a restart."""
+        self._said = Entry(0, 0.0)
+        """The last of them all."""
         self._playing: ScheduledProgram | None = None
         self._before: ScheduledProgram | None = None
         self._is_failing = False
@@ -181,16 +193,21 @@ class Player:
         self._reported_loops: set[str] = set()
         self._seconds = 0.0
         """The time at which the last block began."""
+        self._end = 0.0
+        """The time at which it ended."""
         self._restarts: int | None = None
         """The number of restarts of the performance up to then."""
-        self._beats: Mapping[str, float] = {}
-        """The numbers of the beats at that time, by name."""
+        self._told: Beats | None = None
+        """The beats of the player at that time."""
+        self._beats: Beats | None = None
+        """Those that are heard. They are others if the player told its own too late."""
         self._went_back = False
         """Whether the mixer is about to take a program that begins again, so that the next one waits for a block."""
 
-    def render(self, out: NDArray[np.float32], seconds: float) -> Entry | None:
+    def render(self, out: NDArray[np.float32], seconds: float) -> BeatFigures:
         """See `Renderer.render`. Raises ProgramFailure."""
         self._follow_beats(seconds)
+        self._end = seconds + len(out) / self._options.rate
         self._take_turns(seconds, len(out))
         try:
             self._mixer.render(out, seconds)
@@ -199,7 +216,8 @@ class Player:
             self._go_back()
             raise ProgramFailure(failed.number if failed is not None else 0) from failure
         self._is_failing = False
-        return self._entry
+        self._said = self._entry or self._said
+        return BeatFigures(*self._said, *(self._beats or ())[:2])
 
     def take(self, message: object) -> None:
         """See `Renderer.take`. Raises ProgramFailure for a program that cannot be loaded."""
@@ -258,15 +276,19 @@ class Player:
 
     def _follow_beats(self, seconds: float) -> None:
         """Takes over the beats, before a block at `seconds`. After a restart they count from its beginning. The restart
-        is not in this block if the block still fades out the sound before it."""
+        is not in this block if the block still fades out the sound before it. A change of the tempo that the player
+        told too late takes place now, so that the beat does not jump."""
         restarts = self._controls.restarts
         if self._restarts is None or seconds < self._seconds:
-            self._restarts, self._entry = restarts, None
+            self._restarts, self._entry, self._told, self._beats = restarts, None, None, None
             self._mixer.begin_again()
         self._seconds = seconds
         if restarts == self._restarts:
             found = {name: self._controls.find(name) for name in INPUTS}
-            self._beats = {name: number for name, number in found.items() if number is not None}
+            told = {name: number for name, number in found.items() if number is not None}
+            if told and (beats := Beats.of(told)) not in (self._told, self._beats):
+                self._beats = beats if self._beats is None else self._beats.followed_by(beats, self._end)
+                self._told = beats
 
     def _take_turns(self, start: float, samples: int) -> None:
         """Hands the next program to the mixer, and updates which one plays at the end of a block from `start` on."""
@@ -280,7 +302,7 @@ class Player:
             self._next = None
         if self._next is not None and self._next.every is not None:
             # Nothing before this block can change any more, and the tempo may change until the beat is there.
-            beats = Beats.of({**self._first, **self._beats})
+            beats = self._beats or Beats.of(self._first)
             if self._next is not before or self._entry is None:
                 self._entry = Entry(self._next.number, beats.next(self._next.every, start))
             at = beats.time_of(self._entry.beat)
@@ -321,5 +343,7 @@ class Player:
         )  # fmt: skip
 
     def _given(self, name: str) -> float:
-        found = self._beats.get(name) if name in INPUTS else self._controls.find(name)
+        if self._beats is not None and name in INPUTS:
+            return self._beats[INPUTS.index(name)]
+        found = self._controls.find(name)
         return self._first.get(name, 0.0) if found is None else found

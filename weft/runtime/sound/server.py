@@ -26,7 +26,7 @@ from weft.runtime.program.parcels import Parcel, Unpacker
 from weft.runtime.sound.device import Devices, Fill, OutputStream, SoundDevice, chosen, folded, routed
 from weft.runtime.sound.microphone import Microphones
 from weft.runtime.sound.renderer import (
-    PIECES_KNOWN, Entry, Kind, ProgramFailure, Renderer, RendererFactory, SoundEvent, SoundOptions
+    PIECES_KNOWN, BeatFigures, Kind, ProgramFailure, Renderer, RendererFactory, SoundEvent, SoundOptions
 )
 from weft.runtime.sound.shared import Controls, Figures, FiguresMemory, Rings, SoundState, SoundTape, inherited
 from weft.runtime.stderr import suppress_stderr
@@ -101,7 +101,7 @@ class Blocks:
         # A fade is not longer than a block, which would cut it off with a click.
         steps = min(round(_RAMP * options.rate), options.frames)
         self._ramp = np.linspace(0, 1, steps, endpoint=False, dtype=np.float32)[:, np.newaxis]
-        self._entry = Entry(0, 0.0)
+        self._beats = BeatFigures()
         self._has_failed = False
         self.failure: Exception | None = None
         """The failure of the renderer, for `what_failed`, until it is reported."""
@@ -159,7 +159,7 @@ class Blocks:
         self._figures = Figures(
             sample, sample / self._rate, began, latency, heard, self.count, self._underruns, self._load.share, state,
             self._restarts, self._late, taped, math.sqrt(max(0.0, float(np.vdot(block, block))) / block.size),
-            *self._entry,
+            *self._beats,
         )  # fmt: skip
         self._memory.write(self._figures)
 
@@ -208,7 +208,7 @@ class Blocks:
             self._heard = _SmoothedClock()
             return SoundState.PAUSED
         try:
-            self._entry = self._renderer.render(block, sample / self._rate) or self._entry
+            self._beats = self._renderer.render(block, sample / self._rate) or self._beats
         except Exception as failure:
             block[:] = 0
             if not self._has_failed:

@@ -302,9 +302,13 @@ class Figures(NamedTuple):
     """The number of the last program that waits for a beat, or has waited for one; 0: none."""
     beat: float = 0.0
     """The beat on which that program enters."""
+    beats_then: float = 0.0
+    """The beats until the last change of the tempo, as it is heard."""
+    beats_start: float = 0.0
+    """The time of that change."""
 
 
-_TYPES = (int, float, float, float, float, int, int, float, SoundState, int, int, int, float, int, float)
+_TYPES = (int, float, float, float, float, int, int, float, SoundState, int, int, int, float, int, float, float, float)
 
 
 class FiguresMemory:
