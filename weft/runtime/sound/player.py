@@ -313,6 +313,8 @@ class Stream(SoundProcess):
         """Whether the latest program waits for its moment."""
         self._sent = 0.0
         """When it was sent, on `time.monotonic`."""
+        self._was_starting = 0.0
+        """When the first process was seen last that had not played a block yet."""
 
     def adapt_to(self, rate: int, channels: int) -> None:
         """Changes the rate and the number of channels, before any program was sent."""
@@ -416,9 +418,13 @@ class Stream(SoundProcess):
         """Whether the process is about to say on which beat the program with this number enters."""
         if not self.is_waiting(number) or self.beat(number) is not None:
             return False
-        figures = self.latest
-        is_heard = self.is_starting or (figures is not None and figures.state is not SoundState.LOST)
-        return time.monotonic() < self._sent + (_TO_LOAD if is_heard else _STALE)
+        now, figures = time.monotonic(), self.latest
+        if self.is_starting:
+            self._was_starting = now
+        if self.is_starting or (figures is not None and figures.state is not SoundState.LOST):
+            return now < self._sent + _TO_LOAD
+        # Its first block may come before it has all that was sent to it.
+        return now < max(self._sent, self._was_starting) + _STALE
 
     def entry(self, beats: Beats) -> float | None:
         """The time of the performance from which the latest program plays; None if that is not known yet."""
