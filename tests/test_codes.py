@@ -36,8 +36,8 @@ SHOWN = [row for row in CODES.values() if not row.arises]
 
 # These are found in the program that is made of a text, or by evaluating it at a few places.
 IN_PROGRAMS = {
-    "cannot-read-across", "count-as-level", "film-elsewhere", "long-time", "loop-stopped", "map-reaches-state",
-    "no-output", "not-a-number", "not-finite", "too-many-times",
+    "cannot-read-across", "count-as-level", "film-elsewhere", "long-time", "loop-stopped", "lost-coordinate",
+    "map-reaches-state", "no-output", "not-a-number", "not-finite", "too-many-times",
 }  # fmt: skip
 
 

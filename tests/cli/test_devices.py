@@ -167,6 +167,7 @@ def test_a_family_of_processors_that_cannot_be_had_is_said_once(weft):
     here = ", ".join(name for name, isa in llvm.ISAS.items() if llvm.runs_here(isa))
     told = f"weft: WEFT_ISA is avx1024, and this processor runs code for {here}; without machine code, numpy plays"
     for command in (["run", "plain.weft", "--headless", "--frames", "1"], ["render", "plain.weft", "-o", "a.png"]):
+        command += ["--size", "32x18"]
         lines = weft(*command, WEFT_ISA="avx1024").stderr.splitlines()
         assert lines.count(f"{told} (vector), which is slower") == 1, lines
         named = weft(*command, "--backend", "vm", WEFT_ISA="avx1024").stderr
