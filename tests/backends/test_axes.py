@@ -18,7 +18,7 @@ from weft.backends.base import Env
 from weft.backends.card import CardBackend
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
-from weft.errors import Source, WeftError
+from weft.errors import Diagnostic, Source, WeftError
 from weft.names import StrandRef
 from weft.runtime.compiling.kept import KeptBuild
 from weft.runtime.compiling.stages import Build, Request, build
@@ -252,14 +252,20 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "place", "hint"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_read_is_an_error(text: str, place: str, hint: str) -> None:
+def refused_at(text: str, place: str) -> Diagnostic:
+    """The error of a text, which is at this place of it."""
     with pytest.raises(WeftError) as refused:
         built(text)
     (found,) = refused.value.diagnostics
-    assert found.code == "cannot-read-across"
     assert found.span is not None
     assert found.span.text == place
+    return found
+
+
+@pytest.mark.parametrize(("text", "place", "hint"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_read_is_an_error(text: str, place: str, hint: str) -> None:
+    found = refused_at(text, place)
+    assert found.code == "cannot-read-across"
     assert "cach@k" in found.message
     assert hint in (found.hint or "")
 
@@ -304,12 +310,8 @@ LOST = {
 
 @pytest.mark.parametrize(("text", "place", "coordinate", "hint"), LOST.values(), ids=LOST)
 def test_a_coordinate_that_is_lost_is_an_error(text: str, place: str, coordinate: str, hint: str) -> None:
-    with pytest.raises(WeftError) as refused:
-        built(text)
-    (found,) = refused.value.diagnostics
+    found = refused_at(text, place)
     assert found.code == "lost-coordinate"
-    assert found.span is not None
-    assert found.span.text == place
     assert coordinate in found.message
     assert hint in (found.hint or "")
 

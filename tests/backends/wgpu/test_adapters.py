@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ import pytest
 from tests.backends.compute.test_backend import built, env_of
 from tests.support.compute import wgpu
 from weft.backends.base import DeviceLostError
-from weft.backends.compute.interface import CompileError
+from weft.backends.compute.interface import CompileError, ComputeError
 from weft.backends.registry import load_registry
 from weft.backends.select import choose
+from weft.backends.wgpu import adapters
 from weft.backends.wgpu.backend import WgpuVisual
 from weft.backends.wgpu.webgpu import WgpuDevice
 from weft.codegen.wgsl import GROUP, Wgsl
@@ -32,6 +34,15 @@ GIVEN = "@builtin(global_invocation_id) at: vec3u, @builtin(num_workgroups) grou
 
 def test_a_device_on_the_processor_has_the_computers_memory() -> None:
     assert all(found.memory_free > 0 for found in WgpuVisual.probe() if found.software)
+
+
+def test_a_package_whose_devices_are_others_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """weft stops the thread in which devices of the package are waited for, which is not a part that it promises."""
+    (first, *_) = adapters.found()
+    other = SimpleNamespace(limits=first.limits, info=first.info, request_device_sync=lambda **_: SimpleNamespace())
+    monkeypatch.setattr(adapters, "found", lambda: [other])
+    with pytest.raises(ComputeError, match=r"the device 0 cannot be opened \(.*_poller"):
+        WgpuDevice(0)
 
 
 def test_without_wgpu_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,7 @@ __all__ = ["opencl"]
 
 STILL = re.compile(
     r"the picture has stood still for \d+ seconds: it waits for opencl_visual\. "
-    "Without an answer, another device draws after 30 seconds"
+    "If it can be left, another device draws after 30 seconds"
 )
 
 

@@ -299,44 +299,36 @@ def test_a_stream_that_leaves_on_a_beat_plays_until_then_if_the_tempo_changes(
     assert longest_silence(heard) < GAP + watch.stalls.total * RATE
 
 
+def doubles_its_tempo(loudspeaker: SoundServer, player: Player, folder: Path) -> None:
+    """Its beat does not jump, in what is heard, and the picture counts as the sound does."""
+    tempo = player.clock.tempo
+    player.sound.enter(compiled(COUNTING), 0.0, {})
+    player.until(lambda: not player.sound.is_starting)
+    with loudspeaker.recorded(folder / "heard") as file:
+        count = hearing(file)
+        player.until(lambda: count() > RATE // 2)
+        tempo.set(2 * tempo.bpm)
+        player.until(lambda: tempo.beats.start and player.clock.now() > tempo.beats.start + 0.5)
+        beats, seconds = counted(read(file))
+    found = tempos(beats, seconds)
+    assert found.min() > 120 - 20
+    assert found.max() < 240 + 20
+    assert beats[-1] == pytest.approx(tempo.beats.at(seconds[-1]), abs=1e-4)
+
+
 def test_another_tempo_begins_behind_what_a_device_far_away_has_been_given(
     loudspeaker: SoundServer, player: Player, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As wireless loudspeakers are. It is changed where the clock agrees with them."""
     monkeypatch.setenv("PULSE_LATENCY_MSEC", "400")
-    tempo = player.clock.tempo
-    player.sound.enter(compiled(COUNTING), 0.0, {})
-    player.until(lambda: not player.sound.is_starting)
-    with loudspeaker.recorded(tmp_path / "heard") as file:
-        count = hearing(file)
-        player.until(lambda: count() > RATE // 2)
-        tempo.set(2 * tempo.bpm)
-        player.until(lambda: tempo.beats.start and player.clock.now() > tempo.beats.start + 0.5)
-        beats, seconds = counted(read(file))
-    found = tempos(beats, seconds)
-    assert found.min() > 120 - 20
-    assert found.max() < 240 + 20
-    assert beats[-1] == pytest.approx(tempo.beats.at(seconds[-1]), abs=1e-4)
+    doubles_its_tempo(loudspeaker, player, tmp_path)
 
 
 def test_another_tempo_that_comes_too_late_begins_where_the_sound_is_by_then(
     loudspeaker: SoundServer, player: Player, tmp_path: Path
 ) -> None:
-    tempo = player.clock.tempo
-    player.sound.enter(compiled(COUNTING), 0.0, {})
-    player.until(lambda: not player.sound.is_starting)
-    with loudspeaker.recorded(tmp_path / "heard") as file:
-        count = hearing(file)
-        player.until(lambda: count() > RATE // 2)
-        tempo.set(2 * tempo.bpm)
-        player.is_late = True
-        player.until(lambda: tempo.beats.start and player.clock.now() > tempo.beats.start + 0.5)
-        beats, seconds = counted(read(file))
-    found = tempos(beats, seconds)
-    assert found.min() > 120 - 20
-    assert found.max() < 240 + 20
-    # The picture counts so, too.
-    assert beats[-1] == pytest.approx(tempo.beats.at(seconds[-1]), abs=1e-4)
+    player.is_late = True
+    doubles_its_tempo(loudspeaker, player, tmp_path)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="stops by a signal")

@@ -61,8 +61,8 @@ class WgpuDevice(RemoteDevice):
         with failing(f"the device {index} cannot be opened"):
             adapter = adapters.found()[index]
             self.own = adapter.request_device_sync(required_limits={name: adapter.limits[name] for name in _LIMITS})
-        self.own._poller.stop()
-        self.own._poller = _NoThread()
+            self.own._poller.stop()
+            self.own._poller = _NoThread()
         self.waits.is_processor = adapter.info["adapter_type"] == "CPU"
         self._largest = min(self.own.limits[name] for name in _LIMITS[1:])
         usage = self.gpu.BufferUsage

@@ -470,7 +470,7 @@ class Reporter:
         thread."""
         words = f"the picture has stood still for {seconds:.0f} seconds"
         if device:
-            words += f": it waits for {device}. Without an answer, another device draws after {MOST_SECONDS:g} seconds"
+            words += f": it waits for {device}. If it can be left, another device draws after {MOST_SECONDS:g} seconds"
         self.events.emit("stall", state="still", seconds=round(seconds, 3), **({"device": device} if device else {}))
         self.mention(words)
 
